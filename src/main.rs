@@ -1,0 +1,3 @@
+//! The small binary `requal`: verify, explain, report; all that needs no toolchain.
+
+fn main() {}

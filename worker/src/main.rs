@@ -1,0 +1,3 @@
+//! `requal-worker`: the measured process.
+
+fn main() {}

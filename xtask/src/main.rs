@@ -1,0 +1,5 @@
+//! `cargo xtask …`: parse, dispatch, exit code.
+
+mod sys;
+
+fn main() {}
