@@ -5,7 +5,12 @@
 
 pub mod digest;
 pub mod failure;
+pub mod fatbin;
+pub mod judge;
+pub mod limits;
 pub mod lock;
+pub mod manifest;
+pub mod target;
 pub mod tree;
 
 pub use digest::Digest;

@@ -26,8 +26,8 @@ pub struct Tree {
     pub files: Vec<TreeFile>,
 }
 
-/// The fixed epoch of all mtimes that we set: 2020-01-01T00:00:00Z.
-pub const EPOCH_S: i64 = 1_577_836_800;
+/// The fixed epoch of all mtimes that we set: 2000-01-01T00:00:00Z.
+pub const EPOCH_S: i64 = 946_684_800;
 
 impl Tree {
     /// A tree of `files`, which are sorted here.
