@@ -1,0 +1,4 @@
+// decode at 1 bits, codebook mcg.
+#include "exl3/decode.cuh"
+
+template struct exl3::Decode<1, exl3::Codebook::mcg>;

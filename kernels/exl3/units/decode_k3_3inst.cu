@@ -1,0 +1,4 @@
+// decode at 3 bits, codebook 3inst.
+#include "exl3/decode.cuh"
+
+template struct exl3::Decode<3, exl3::Codebook::inst3>;

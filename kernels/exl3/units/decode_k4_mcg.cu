@@ -1,0 +1,4 @@
+// decode at 4 bits, codebook mcg.
+#include "exl3/decode.cuh"
+
+template struct exl3::Decode<4, exl3::Codebook::mcg>;

@@ -1,0 +1,4 @@
+// linear at 3 bits, codebook mcg.
+#include "exl3/linear.cuh"
+
+template struct exl3::Linear<3, exl3::Codebook::mcg>;

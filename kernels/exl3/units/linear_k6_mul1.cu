@@ -1,0 +1,4 @@
+// linear at 6 bits, codebook mul1.
+#include "exl3/linear.cuh"
+
+template struct exl3::Linear<6, exl3::Codebook::mul1>;

@@ -1,0 +1,4 @@
+// linear at 8 bits, codebook 3inst.
+#include "exl3/linear.cuh"
+
+template struct exl3::Linear<8, exl3::Codebook::inst3>;
