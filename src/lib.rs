@@ -3,6 +3,8 @@
 //! neither clock nor environment.
 #![forbid(unsafe_code)]
 
+pub mod command;
+pub mod depfile;
 pub mod digest;
 pub mod failure;
 pub mod fatbin;
@@ -10,8 +12,10 @@ pub mod judge;
 pub mod limits;
 pub mod lock;
 pub mod manifest;
+pub mod ptxas;
 pub mod target;
 pub mod tree;
+pub mod unit;
 
 pub use digest::Digest;
 pub use failure::{Exit, Failure, Outcome};

@@ -1,0 +1,124 @@
+//! The record that a compile leaves beside its object: what it was, what it read and what came out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+use crate::digest::Hasher;
+use crate::ptxas::KernelResources;
+use crate::target::Target;
+
+/// Where an input stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Root {
+    /// In the tree that is built; the path is relative to it.
+    Tree,
+    /// In the pinned toolchain; the path is relative to it.
+    Toolchain,
+    /// In the host's compiler and C library; the path is absolute.
+    System,
+}
+
+/// A file that a compile read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Where it stands.
+    pub root: Root,
+    /// Its path there.
+    pub path: String,
+    /// SHA-256 of its content.
+    pub sha256: Digest,
+    /// Size of its content.
+    pub size_bytes: u64,
+}
+
+/// The record of one compile, kept beside the object in the build folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnitRecord {
+    /// Digest of everything that the compile is a function of ([`key`]).
+    pub key: Digest,
+    /// Files that it read, by its dependency file, sorted.
+    pub inputs: Vec<Input>,
+    /// SHA-256 of the object.
+    pub object_sha256: Digest,
+    /// Size of the object.
+    pub size_bytes: u64,
+    /// Digest of the device code; absent for a unit without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_code_sha256: Option<Digest>,
+    /// Targets that the object holds.
+    pub targets: Vec<Target>,
+    /// What ptxas said of each kernel.
+    pub kernels: Vec<KernelResources>,
+}
+
+/// What a compile is a function of, as far as it is compared before a compile is skipped: everything. Reuse of single
+/// objects within a changed tree needs the observed closure.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyParts<'a> {
+    /// Tokens of the command, naming places.
+    pub argv: &'a [String],
+    /// Environment, naming places.
+    pub environment: &'a [(String, String)],
+    /// Digests of toolchain tree, source tree and host compiler.
+    pub trees: [Digest; 3],
+    /// Paths of the place.
+    pub place: [&'a str; 3],
+}
+
+/// The digest of `parts`, each length-prefixed.
+#[must_use]
+pub fn key(parts: KeyParts<'_>) -> Digest {
+    let mut hasher = Hasher::new();
+    hasher.update(b"urn:requal:unit-key:v1\0");
+    let mut list = |words: &mut dyn ExactSizeIterator<Item = &str>| {
+        hasher.update(&(words.len() as u64).to_le_bytes());
+        for word in words {
+            hasher.update(&(word.len() as u64).to_le_bytes());
+            hasher.update(word.as_bytes());
+        }
+    };
+    list(&mut parts.argv.iter().map(String::as_str));
+    list(&mut parts.environment.iter().map(|(name, _)| name.as_str()));
+    list(&mut parts.environment.iter().map(|(_, value)| value.as_str()));
+    list(&mut parts.place.iter().copied());
+    for digest in parts.trees {
+        hasher.update(digest.as_bytes());
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ingredient_changes_the_key() {
+        let argv = ["a".to_owned(), "b".to_owned()];
+        let joined = ["ab".to_owned(), String::new()];
+        let environment = [("N".to_owned(), "V".to_owned())];
+        let other_environment = [("N".to_owned(), "W".to_owned())];
+        let (one, two) = (Digest::of(b"1"), Digest::of(b"2"));
+        let base = KeyParts {
+            argv: &argv,
+            environment: &environment,
+            trees: [one, one, one],
+            place: ["t", "s", "b"],
+        };
+        let keys = [
+            key(base),
+            key(KeyParts { argv: &joined, ..base }),
+            key(KeyParts { argv: &argv[..1], ..base }),
+            key(KeyParts { environment: &other_environment, ..base }),
+            key(KeyParts { trees: [two, one, one], ..base }),
+            key(KeyParts { trees: [one, two, one], ..base }),
+            key(KeyParts { trees: [one, one, two], ..base }),
+            key(KeyParts { place: ["t", "s", "c"], ..base }),
+        ];
+        let distinct: std::collections::BTreeSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+    }
+}
