@@ -98,6 +98,7 @@ pub fn link(manifest: &Manifest, module: &Module, objects: &[String], host: &str
     argv.extend(["-o".to_owned(), format!("${{unit}}/{}.so", module.name)]);
     argv.extend(objects.iter().map(|object| format!("${{build}}/{object}")));
     argv.push("-L${toolchain}/nvidia/cu13/lib".to_owned());
+    argv.push(format!("-Wl,--dependency-file=${{unit}}/{}.so.dep", module.name));
     argv.extend(manifest.link_flags.iter().map(|flag| flag.value.clone()));
     argv
 }
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(
             link(&manifest, &manifest.modules[0], &objects, "/usr/bin/g++").join(" "),
             "/usr/bin/g++ -shared -o ${unit}/stock.so ${build}/units/b.o ${build}/units/a.o \
-             -L${toolchain}/nvidia/cu13/lib -lcudart"
+             -L${toolchain}/nvidia/cu13/lib -Wl,--dependency-file=${unit}/stock.so.dep -lcudart"
         );
     }
 }

@@ -12,6 +12,7 @@ pub mod judge;
 pub mod limits;
 pub mod lock;
 pub mod manifest;
+pub mod plan;
 pub mod ptxas;
 pub mod target;
 pub mod tree;

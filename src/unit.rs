@@ -18,6 +18,8 @@ pub enum Root {
     Toolchain,
     /// In the host's compiler and C library; the path is absolute.
     System,
+    /// Made in this build: an object that a link reads.
+    Build,
 }
 
 /// A file that a compile read.
@@ -53,6 +55,26 @@ pub struct UnitRecord {
     pub targets: Vec<Target>,
     /// What ptxas said of each kernel.
     pub kernels: Vec<KernelResources>,
+}
+
+/// The record of one link, kept beside the module in the build folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModuleRecord {
+    /// Digest of everything that the link is a function of ([`key`]), the objects' digests among it.
+    pub key: Digest,
+    /// Files that it read besides the objects, by its dependency file, sorted.
+    pub inputs: Vec<Input>,
+    /// SHA-256 of the module.
+    pub sha256: Digest,
+    /// Size of the module.
+    pub size_bytes: u64,
+    /// Digest of its device code.
+    pub device_code_sha256: Digest,
+    /// Its exports, sorted.
+    pub exports: Vec<String>,
+    /// Its DT_NEEDED entries, in file order.
+    pub needed: Vec<String>,
 }
 
 /// What a compile is a function of, as far as it is compared before a compile is skipped: everything. Reuse of single

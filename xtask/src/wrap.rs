@@ -1,0 +1,216 @@
+//! What Ninja runs in place of the compiler and the linker: one compile or link in a fresh private folder, its result
+//! judged before it gets its name.
+
+mod inputs;
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::{Args, Subcommand};
+use requal::command::{Place, file_name};
+use requal::judge::{self, DeclaredModule};
+use requal::target::Target;
+use requal::unit::{ModuleRecord, UnitRecord};
+use requal::{Digest, Exit, Failure, Outcome, depfile, ptxas};
+
+use crate::sys::proc::Call;
+use crate::sys::{env, fs};
+
+/// The hidden commands of Ninja's rules.
+#[derive(Debug, Subcommand)]
+pub enum Wrap {
+    /// One compile.
+    Compile(Compile),
+    /// One link.
+    Link(Link),
+}
+
+/// What a compile and a link have in common.
+#[derive(Debug, Args)]
+pub struct Step {
+    /// Digest of everything that the step is a function of.
+    #[arg(long)]
+    key: Digest,
+    /// Toolchain tree, source tree and build folder.
+    #[arg(long, value_delimiter = ',', num_args = 1)]
+    place: Vec<String>,
+    /// Files and folders of the host that may be read.
+    #[arg(long, value_delimiter = ',', num_args = 1)]
+    system: Vec<String>,
+    /// What the result must hold.
+    #[arg(long, value_delimiter = ',', num_args = 1)]
+    targets: Vec<Target>,
+    /// The result, relative to the build folder.
+    #[arg(long)]
+    output: String,
+    /// The command, naming places.
+    #[arg(last = true)]
+    argv: Vec<String>,
+}
+
+/// Arguments of a compile.
+#[derive(Debug, Args)]
+pub struct Compile {
+    #[command(flatten)]
+    step: Step,
+}
+
+/// Arguments of a link.
+#[derive(Debug, Args)]
+pub struct Link {
+    #[command(flatten)]
+    step: Step,
+    /// Symbols that the module exports.
+    #[arg(long, value_delimiter = ',', num_args = 1)]
+    exports: Vec<String>,
+    /// Shared libraries that it may need.
+    #[arg(long, value_delimiter = ',', num_args = 1)]
+    libraries: Vec<String>,
+}
+
+/// Runs one hidden command.
+///
+/// # Errors
+/// `E-COMPILE` or `E-LINK` (exit 4) if the tool failed, whatever judging its result refuses.
+pub fn run(wrap: &Wrap) -> Outcome<()> {
+    match wrap {
+        Wrap::Compile(compile) => compile.step.compile(),
+        Wrap::Link(link) => link.run(),
+    }
+}
+
+/// Where the record of the result `output` lies in the build folder.
+#[must_use]
+pub fn record_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
+    build.join("record").join(format!("{output}.json"))
+}
+
+/// Where the whole output of the step that made `output` lies in the build folder.
+#[must_use]
+pub fn log_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
+    build.join("log").join(format!("{output}.log"))
+}
+
+impl Step {
+    fn compile(&self) -> Outcome<()> {
+        let output = self.execute("E-COMPILE")?;
+        let bytes = fs_err::read(self.result())?;
+        let device_code = judge::object(&self.output, &bytes, &self.targets)?;
+        let inputs = self.inputs()?;
+        let record = UnitRecord {
+            key: self.key,
+            inputs,
+            object_sha256: Digest::of(&bytes),
+            size_bytes: bytes.len() as u64,
+            device_code_sha256: device_code.as_ref().map(|code| code.sha256),
+            targets: device_code.map_or(Vec::new(), |code| code.targets),
+            kernels: ptxas::read(&output),
+        };
+        self.publish(&record)
+    }
+
+    /// Runs the command in a fresh folder of its own, which is also its temporary folder: what is planted in a shared
+    /// one is found by nvcc's generated sources before the toolkit's headers (facts/nvcc-and-reuse.md, section 0).
+    fn execute(&self, code: &'static str) -> Outcome<String> {
+        let folder = self.folder();
+        fs::fresh_folder(&folder)?;
+        let temporary = folder.join("tmp");
+        fs_err::create_dir(&temporary)?;
+        let place = self.place();
+        let mut argv = self.argv.iter().map(|token| place.resolve(token, &self.output));
+        let program = Utf8PathBuf::from(argv.next().unwrap_or_default());
+        let log = log_path(self.build(), &self.output);
+        let call = Call {
+            program,
+            args: argv.collect(),
+            env: self.environment(&temporary),
+            cwd: temporary,
+            log: Some(log.clone()),
+        };
+        let ended = call.run()?;
+        if ended.code != 0 {
+            return Err(call.failed(Exit::BuildFailed, code, &ended));
+        }
+        Ok(fs_err::read_to_string(log)?)
+    }
+
+    /// Ninja's own environment is the closed one that it was started with; only the temporary folder is added.
+    fn environment(&self, temporary: &Utf8Path) -> BTreeMap<String, String> {
+        let mut environment = env::all();
+        environment.insert("TMPDIR".to_owned(), temporary.to_string());
+        environment
+    }
+
+    fn inputs(&self) -> Outcome<Vec<requal::unit::Input>> {
+        let result = self.result();
+        let path = format!("{result}.dep");
+        let found = depfile::read(&self.output, &fs_err::read_to_string(&path)?, result.as_str())?;
+        inputs::hash(&found, &self.place(), &self.system)
+    }
+
+    /// Record and dependency file get their names first: an object that has its name has both.
+    fn publish(&self, record: &impl serde::Serialize) -> Outcome<()> {
+        let json = serde_json::to_vec(record).map_err(std::io::Error::from)?;
+        fs::write(&record_path(self.build(), &self.output), &json)?;
+        let result = self.result();
+        let found = depfile::read(&self.output, &fs_err::read_to_string(format!("{result}.dep"))?, result.as_str())?;
+        let rule = depfile::write(&self.output, &found);
+        fs::write(&self.build().join(format!("{}.d", self.output)), rule.as_bytes())?;
+        fs::write(&self.build().join("dep").join(format!("{}.d", self.output)), rule.as_bytes())?;
+        fs::publish(&result, &self.build().join(&self.output))?;
+        Ok(fs_err::remove_dir_all(self.folder())?)
+    }
+
+    fn place(&self) -> Place {
+        let [toolchain, tree, build] = [0, 1, 2].map(|i| self.place.get(i).cloned().unwrap_or_default());
+        Place { toolchain, tree, build }
+    }
+
+    fn build(&self) -> &Utf8Path {
+        Utf8Path::new(self.place.get(2).map_or("", String::as_str))
+    }
+
+    fn folder(&self) -> Utf8PathBuf {
+        self.place().unit_folder(&self.output).into()
+    }
+
+    fn result(&self) -> Utf8PathBuf {
+        self.folder().join(file_name(&self.output))
+    }
+}
+
+impl Link {
+    fn run(&self) -> Outcome<()> {
+        let step = &self.step;
+        step.execute("E-LINK")?;
+        let bytes = fs_err::read(step.result())?;
+        let declared =
+            DeclaredModule { targets: &step.targets, exports: &self.exports, libraries: &self.libraries };
+        let module = judge::module(&step.output, &bytes, declared)?;
+        let record = ModuleRecord {
+            key: step.key,
+            inputs: step.inputs()?,
+            sha256: Digest::of(&bytes),
+            size_bytes: bytes.len() as u64,
+            device_code_sha256: module.device_code.sha256,
+            exports: module.exports,
+            needed: module.needed,
+        };
+        step.publish(&record)
+    }
+}
+
+/// The arguments of Ninja's rule for `step`; the twin of the parser above.
+#[must_use]
+pub fn arguments(kind: &str, key: Digest, place: &Place, system: &[Utf8PathBuf], output: &str, targets: &[Target]) -> Vec<String> {
+    let system: Vec<&str> = system.iter().map(|path| path.as_str()).collect();
+    let targets: Vec<String> = targets.iter().map(Target::to_string).collect();
+    let mut words = vec!["wrap".to_owned(), kind.to_owned(), format!("--key={key}")];
+    words.push(format!("--place={},{},{}", place.toolchain, place.tree, place.build));
+    words.push(format!("--system={}", system.join(",")));
+    if !targets.is_empty() {
+        words.push(format!("--targets={}", targets.join(",")));
+    }
+    words.push(format!("--output={output}"));
+    words
+}

@@ -1,0 +1,62 @@
+//! The inputs of a step: each lies under a declared root, and is hashed.
+
+use camino::Utf8Path;
+use requal::command::Place;
+use requal::unit::{Input, Root};
+use requal::{Digest, Failure, Outcome};
+
+/// Sorts `paths` under their roots and hashes each.
+///
+/// # Errors
+/// `E-INPUT-STRAY` with every path that lies under no declared root.
+pub(super) fn hash(paths: &[String], place: &Place, system: &[String]) -> Outcome<Vec<Input>> {
+    let mut inputs = Vec::new();
+    let mut strays = Vec::new();
+    for path in paths {
+        match root(path, place, system) {
+            Some((Root::Build, _)) => {}
+            Some((root, relative)) => {
+                let (sha256, size_bytes) = Digest::of_reader(fs_err::File::open(path)?)?;
+                inputs.push(Input { root, path: relative.to_owned(), sha256, size_bytes });
+            }
+            None => strays.push(
+                Failure::build_failed("E-INPUT-STRAY", format!("{path} was read, and lies under no declared root"))
+                    .expected(format!("only {}, {} and the host compiler's own files", place.tree, place.toolchain))
+                    .found(path)
+                    .hint("look for an absolute -I or #include in the unit"),
+            ),
+        }
+    }
+    Failure::all(strays)?;
+    inputs.sort_unstable();
+    Ok(inputs)
+}
+
+fn root<'a>(path: &'a str, place: &Place, system: &[String]) -> Option<(Root, &'a str)> {
+    let below = |root: &str| Utf8Path::new(path).strip_prefix(root).ok().map(Utf8Path::as_str);
+    let ours = [(Root::Tree, &place.tree), (Root::Toolchain, &place.toolchain), (Root::Build, &place.build)];
+    ours.into_iter().find_map(|(root, at)| below(at).map(|relative| (root, relative))).or_else(|| {
+        system.iter().any(|at| below(at).is_some()).then_some((Root::System, path))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f06_a_header_outside_the_declared_roots_is_named() {
+        let place = Place::fixed();
+        let system = ["/usr/include".to_owned()];
+        let at = |path| root(path, &place, &system);
+        assert_eq!(at("/requal/tree/units/a.cu"), Some((Root::Tree, "units/a.cu")));
+        assert_eq!(at("/requal/toolchain/x.h"), Some((Root::Toolchain, "x.h")));
+        assert_eq!(at("/usr/include/stdio.h"), Some((Root::System, "/usr/include/stdio.h")));
+        for stray in ["/usr/local/cuda/include/cuda.h", "/requal/tree2/a.h", "/usr/includes/a.h", "a.h"] {
+            assert_eq!(at(stray), None, "{stray}");
+        }
+        let both = ["/opt/cuda/a.h".to_owned(), "/opt/cuda/b.h".to_owned()];
+        let failure = hash(&both, &place, &system).unwrap_err();
+        assert_eq!((failure.code, failure.related.len()), ("E-INPUT-STRAY", 1));
+    }
+}
