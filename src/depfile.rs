@@ -1,8 +1,10 @@
 //! Dependency files: what nvcc 13.0 writes is read strictly, what Ninja reads is written with its escapes.
 
+use std::collections::BTreeSet;
+
 use crate::{Failure, Outcome};
 
-/// Reads the dependency file that nvcc wrote for `target`: its inputs in order, each once, `a/..//b` normalised.
+/// Reads the dependency file that nvcc or the linker wrote for `target`: its inputs in order, each once, `a/..//b` normalised.
 ///
 /// nvcc escapes a space and leaves `$` and `#` bare (facts/nvcc-and-reuse.md, section 3), so a path with one of these, or
 /// with a backslash, cannot be read back for certain and is refused.
@@ -17,20 +19,26 @@ pub fn read(path: &str, text: &str, target: &str) -> Outcome<Vec<String>> {
     };
     let joined = text.replace("\\\n", " ");
     let mut lines = joined.lines().filter(|line| !line.trim().is_empty());
-    let (Some(rule), None) = (lines.next(), lines.next()) else {
-        return Err(fault("it does not hold exactly one rule".to_owned()));
-    };
+    let rule = lines.next().unwrap_or_default();
     let (found, rest) = rule.split_once(" :").or_else(|| rule.split_once(':')).unwrap_or((rule, ""));
     if found.trim_end() != target {
         return Err(fault(format!("its rule is for {}", found.trim_end())));
     }
+    let words = words(rest);
+    // The linker adds an empty rule for each input; anything else is another target's.
+    if let Some(other) =
+        lines.find(|line| !line.strip_suffix(':').is_some_and(|input| words.iter().any(|w| w == input)))
+    {
+        return Err(fault(format!("it holds a second rule: {other}")));
+    }
+    let mut seen = BTreeSet::new();
     let mut inputs = Vec::new();
-    for word in words(rest) {
+    for word in words {
         if let Some(odd) = word.chars().find(|c| "$#%:\\".contains(*c) || c.is_control()) {
             return Err(fault(format!("the path `{word}` holds `{}`", odd.escape_debug())));
         }
         let input = normalise(&word);
-        if !inputs.contains(&input) {
+        if seen.insert(input.clone()) {
             inputs.push(input);
         }
     }
@@ -121,6 +129,13 @@ mod tests {
         for text in ["other.o : k.cu\n", "k.o : a\nother.o : b\n", "", "k.o :\n", "k.o"] {
             assert_eq!(read("k.d", text, "k.o").unwrap_err().code, "E-DEPFILE", "{text:?}");
         }
+    }
+
+    #[test]
+    fn the_linkers_empty_rules_are_passed_over() {
+        let text = "m.so: \\\n  a.o \\\n  /lib/c.so\n\na.o:\n\n/lib/c.so:\n";
+        assert_eq!(read("m.d", text, "m.so").unwrap(), ["a.o", "/lib/c.so"]);
+        assert_eq!(read("m.d", &format!("{text}b.o:\n"), "m.so").unwrap_err().code, "E-DEPFILE");
     }
 
     #[test]

@@ -44,10 +44,13 @@ pub fn module(manifest: &Manifest, module: &Module, tree: &Tree, host: &str) -> 
         let matching: Vec<&str> =
             tree.files.iter().map(|file| file.path.as_str()).filter(|path| matches(pattern, path)).collect();
         if matching.is_empty() {
-            return Err(Failure::bad_input("E-PLAN-UNITS", format!("module {} has no unit at `{pattern}`", module.name))
-                .expected(format!("at least one file of tree {} that matches", module.tree))
-                .found("none")
-                .hint("correct `units` of the module in the manifest, or add the file"));
+            return Err(Failure::bad_input(
+                "E-PLAN-UNITS",
+                format!("module {} has no unit at `{pattern}`", module.name),
+            )
+            .expected(format!("at least one file of tree {} that matches", module.tree))
+            .found("none")
+            .hint("correct `units` of the module in the manifest, or add the file"));
         }
         sources.extend(matching);
     }
@@ -67,7 +70,8 @@ pub fn module(manifest: &Manifest, module: &Module, tree: &Tree, host: &str) -> 
 
 /// One object name is one file and one seed: twins would overwrite each other, or clash when linked.
 fn one_object_each(module: &Module, units: &[UnitPlan]) -> Outcome<()> {
-    let mut objects: Vec<(&str, &str)> = units.iter().map(|u| (u.object.as_str(), u.source.as_str())).collect();
+    let mut objects: Vec<(&str, &str)> =
+        units.iter().map(|u| (u.object.as_str(), u.source.as_str())).collect();
     objects.sort_unstable();
     let Some(twins) = objects.windows(2).find(|pair| pair[0].0 == pair[1].0) else { return Ok(()) };
     Err(Failure::bad_input("E-PLAN-UNITS", format!("two units of module {} make one object", module.name))
@@ -99,7 +103,12 @@ mod tests {
              tree = \"a\"\nunits = {units}\nexports = [\"f\"]\nlibraries = []\n"
         );
         let manifest = Manifest::parse("m.toml", &text)?;
-        let file = |path: &&str| TreeFile { path: (*path).into(), mode: 0o644, size_bytes: 0, sha256: Digest::of(b"") };
+        let file = |path: &&str| TreeFile {
+            path: (*path).into(),
+            mode: 0o644,
+            size_bytes: 0,
+            sha256: Digest::of(b""),
+        };
         module(&manifest, &manifest.modules[0], &Tree::new(files.iter().map(file).collect()), "/usr/bin/g++")
     }
 

@@ -62,6 +62,14 @@ pub fn mtime_s(path: &str) -> i64 {
     EPOCH_S + i64::from(u32::from_le_bytes([a, b, c, d & 0x0f]))
 }
 
+/// Whether `path` is relative, without `.`, `..` or empty parts, and of characters that neither a shell nor Ninja nor a
+/// dependency file reads otherwise: letters, digits, `_`, `-`, `.`, `+`.
+#[must_use]
+pub fn is_clean_path(path: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.+".contains(c);
+    path.split('/').all(|part| !matches!(part, "" | "." | "..") && part.chars().all(allowed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Flag, Manifest, Module};
+use crate::tree::is_clean_path;
 use crate::{Failure, Outcome};
 
 /// Flags that the build sets itself, or that would open what it keeps closed: outputs, targets, the host compiler,
@@ -97,7 +98,7 @@ fn check_trees(faults: &mut Faults<'_>, manifest: &Manifest) {
             faults.add("tree.name", NAME, &tree.name);
         }
         for folder in std::iter::once(&tree.source).chain(&tree.overlay) {
-            if !is_clean(folder) {
+            if !is_clean_path(folder) {
                 faults.add("tree", CLEAN, folder);
             }
         }
@@ -130,11 +131,11 @@ fn check_module(faults: &mut Faults<'_>, module: &Module) {
     for unit in &module.units {
         let (folder, file) = unit.rsplit_once('/').unwrap_or(("", unit));
         let pattern = file.strip_prefix("*.").unwrap_or(file);
-        if folder.contains('*') || pattern.contains('*') || !is_clean(&unit.replace('*', "x")) {
+        if folder.contains('*') || pattern.contains('*') || !is_clean_path(&unit.replace('*', "x")) {
             faults.add("module.units", "paths relative to the tree, or `folder/*.ext`", unit);
         }
     }
-    for folder in module.include.iter().filter(|folder| folder.as_str() != "." && !is_clean(folder)) {
+    for folder in module.include.iter().filter(|folder| folder.as_str() != "." && !is_clean_path(folder)) {
         faults.add("module.include", CLEAN, folder);
     }
     for (name, value) in &module.name_defines {
@@ -172,10 +173,4 @@ const CLEAN: &str = "a relative path without `..`, of letters, digits, `_`, `-`,
 fn is_name(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
     text.chars().all(allowed) && text.starts_with(|c: char| c.is_ascii_lowercase())
-}
-
-/// Characters that a shell, Ninja or a depfile reads otherwise never get into a path.
-fn is_clean(path: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.+".contains(c);
-    path.split('/').all(|part| !matches!(part, "" | "." | "..") && part.chars().all(allowed))
 }

@@ -96,17 +96,17 @@ impl Step {
         let output = self.execute("E-COMPILE")?;
         let bytes = fs_err::read(self.result())?;
         let device_code = judge::object(&self.output, &bytes, &self.targets)?;
-        let inputs = self.inputs()?;
+        let read = self.read_files()?;
         let record = UnitRecord {
             key: self.key,
-            inputs,
+            inputs: inputs::hash(&read, &self.place(), &self.system)?,
             object_sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
             device_code_sha256: device_code.as_ref().map(|code| code.sha256),
             targets: device_code.map_or(Vec::new(), |code| code.targets),
             kernels: ptxas::read(&output),
         };
-        self.publish(&record)
+        self.publish(&record, &read)
     }
 
     /// Runs the command in a fresh folder of its own, which is also its temporary folder: what is planted in a shared
@@ -141,23 +141,20 @@ impl Step {
         environment
     }
 
-    fn inputs(&self) -> Outcome<Vec<requal::unit::Input>> {
+    /// The files that the tool says it read.
+    fn read_files(&self) -> Outcome<Vec<String>> {
         let result = self.result();
-        let path = format!("{result}.dep");
-        let found = depfile::read(&self.output, &fs_err::read_to_string(&path)?, result.as_str())?;
-        inputs::hash(&found, &self.place(), &self.system)
+        depfile::read(&self.output, &fs_err::read_to_string(format!("{result}.dep"))?, result.as_str())
     }
 
     /// Record and dependency file get their names first: an object that has its name has both.
-    fn publish(&self, record: &impl serde::Serialize) -> Outcome<()> {
+    fn publish(&self, record: &impl serde::Serialize, read: &[String]) -> Outcome<()> {
         let json = serde_json::to_vec(record).map_err(std::io::Error::from)?;
         fs::write(&record_path(self.build(), &self.output), &json)?;
-        let result = self.result();
-        let found = depfile::read(&self.output, &fs_err::read_to_string(format!("{result}.dep"))?, result.as_str())?;
-        let rule = depfile::write(&self.output, &found);
+        let rule = depfile::write(&self.output, read);
         fs::write(&self.build().join(format!("{}.d", self.output)), rule.as_bytes())?;
         fs::write(&self.build().join("dep").join(format!("{}.d", self.output)), rule.as_bytes())?;
-        fs::publish(&result, &self.build().join(&self.output))?;
+        fs::publish(&self.result(), &self.build().join(&self.output))?;
         Ok(fs_err::remove_dir_all(self.folder())?)
     }
 
@@ -187,30 +184,27 @@ impl Link {
         let declared =
             DeclaredModule { targets: &step.targets, exports: &self.exports, libraries: &self.libraries };
         let module = judge::module(&step.output, &bytes, declared)?;
+        let read = step.read_files()?;
         let record = ModuleRecord {
             key: step.key,
-            inputs: step.inputs()?,
+            inputs: inputs::hash(&read, &step.place(), &step.system)?,
             sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
             device_code_sha256: module.device_code.sha256,
             exports: module.exports,
             needed: module.needed,
         };
-        step.publish(&record)
+        step.publish(&record, &read)
     }
 }
 
 /// The arguments of Ninja's rule for `step`; the twin of the parser above.
 #[must_use]
-pub fn arguments(kind: &str, key: Digest, place: &Place, system: &[Utf8PathBuf], output: &str, targets: &[Target]) -> Vec<String> {
+pub fn arguments(kind: &str, key: Digest, place: &Place, system: &[Utf8PathBuf], output: &str) -> Vec<String> {
     let system: Vec<&str> = system.iter().map(|path| path.as_str()).collect();
-    let targets: Vec<String> = targets.iter().map(Target::to_string).collect();
     let mut words = vec!["wrap".to_owned(), kind.to_owned(), format!("--key={key}")];
     words.push(format!("--place={},{},{}", place.toolchain, place.tree, place.build));
     words.push(format!("--system={}", system.join(",")));
-    if !targets.is_empty() {
-        words.push(format!("--targets={}", targets.join(",")));
-    }
     words.push(format!("--output={output}"));
     words
 }

@@ -17,7 +17,7 @@ pub(super) fn hash(paths: &[String], place: &Place, system: &[String]) -> Outcom
             Some((Root::Build, _)) => {}
             Some((root, relative)) => {
                 let (sha256, size_bytes) = Digest::of_reader(fs_err::File::open(path)?)?;
-                inputs.push(Input { root, path: relative.to_owned(), sha256, size_bytes });
+                inputs.push(Input { root, path: relative, sha256, size_bytes });
             }
             None => strays.push(
                 Failure::build_failed("E-INPUT-STRAY", format!("{path} was read, and lies under no declared root"))
@@ -32,11 +32,14 @@ pub(super) fn hash(paths: &[String], place: &Place, system: &[String]) -> Outcom
     Ok(inputs)
 }
 
-fn root<'a>(path: &'a str, place: &Place, system: &[String]) -> Option<(Root, &'a str)> {
-    let below = |root: &str| Utf8Path::new(path).strip_prefix(root).ok().map(Utf8Path::as_str);
+/// Trees hold no links, so what lies in them is found by name; the host's folders do, and are compared without links.
+fn root(path: &str, place: &Place, system: &[String]) -> Option<(Root, String)> {
     let ours = [(Root::Tree, &place.tree), (Root::Toolchain, &place.toolchain), (Root::Build, &place.build)];
+    let below = |at: &String| Utf8Path::new(path).strip_prefix(at).ok().map(Utf8Path::to_string);
     ours.into_iter().find_map(|(root, at)| below(at).map(|relative| (root, relative))).or_else(|| {
-        system.iter().any(|at| below(at).is_some()).then_some((Root::System, path))
+        let real = Utf8Path::new(path).canonicalize_utf8().ok()?;
+        let declared = system.iter().any(|at| real.starts_with(at));
+        declared.then(|| (Root::System, real.to_string()))
     })
 }
 
@@ -49,10 +52,11 @@ mod tests {
         let place = Place::fixed();
         let system = ["/usr/include".to_owned()];
         let at = |path| root(path, &place, &system);
-        assert_eq!(at("/requal/tree/units/a.cu"), Some((Root::Tree, "units/a.cu")));
-        assert_eq!(at("/requal/toolchain/x.h"), Some((Root::Toolchain, "x.h")));
-        assert_eq!(at("/usr/include/stdio.h"), Some((Root::System, "/usr/include/stdio.h")));
-        for stray in ["/usr/local/cuda/include/cuda.h", "/requal/tree2/a.h", "/usr/includes/a.h", "a.h"] {
+        assert_eq!(at("/requal/tree/units/a.cu"), Some((Root::Tree, "units/a.cu".to_owned())));
+        assert_eq!(at("/requal/toolchain/x.h"), Some((Root::Toolchain, "x.h".to_owned())));
+        let header = "/usr/include/stdio.h";
+        assert_eq!(at(header), Some((Root::System, header.to_owned())));
+        for stray in ["/usr/bin/env", "/requal/tree2/a.h", "/usr/include/no-such.h", "a.h"] {
             assert_eq!(at(stray), None, "{stray}");
         }
         let both = ["/opt/cuda/a.h".to_owned(), "/opt/cuda/b.h".to_owned()];

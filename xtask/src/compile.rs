@@ -1,0 +1,238 @@
+//! Compile and link one tree: decide by content what is still good, let Ninja make the rest in the place, read it back.
+
+mod room;
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use requal::command::Place;
+use requal::limits::{Applied, Limits};
+use requal::plan::{ModulePlan, UnitPlan};
+use requal::unit::{Input, KeyParts, ModuleRecord, Root, UnitRecord, key};
+use requal::versions::HostCompiler;
+use requal::{Digest, Failure, Outcome};
+use serde::de::DeserializeOwned;
+
+use crate::ninja::{self, Edge};
+use crate::sys::fs;
+use crate::sys::sandbox;
+use crate::trees::SourceTree;
+use crate::wrap;
+
+pub use room::real_place;
+
+/// What is the same for every tree of one build.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The scratch.
+    pub scratch: Utf8PathBuf,
+    /// Our own binary.
+    pub own: Utf8PathBuf,
+    /// Where compilers see things.
+    pub place: Place,
+    /// Whether the place is in a sandbox.
+    pub sandboxed: bool,
+    /// Root of the toolchain tree on this machine.
+    pub toolchain: Utf8PathBuf,
+    /// Digest of the toolchain tree.
+    pub toolchain_sha256: Digest,
+    /// Ninja, relative to the toolchain.
+    pub ninja: String,
+    /// The host compiler.
+    pub host: HostCompiler,
+    /// Limits of the children.
+    pub limits: Limits,
+    /// Compiles at one time.
+    pub jobs: u32,
+}
+
+/// A built module and its units.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The records of the units, in the plan's order.
+    pub units: Vec<UnitRecord>,
+    /// The record of the link.
+    pub module: ModuleRecord,
+    /// Units that this run compiled; the others were still good.
+    pub compiled: usize,
+    /// Whether this run linked.
+    pub linked: bool,
+    /// Limits as they held in Ninja.
+    pub applied: Option<Applied>,
+    /// The build folder on this machine.
+    pub folder: Utf8PathBuf,
+}
+
+/// Builds `plan` from `tree`.
+///
+/// # Errors
+/// `E-BUILD` (exit 4) with the last lines of every failed step, `E-NINJA-DEPS`, `E-BUILD-RECORD` if what was built is
+/// not what was recorded, and what the sandbox refuses.
+pub fn build(site: &Site, tree: &SourceTree, plan: &ModulePlan) -> Outcome<Built> {
+    let work = Work { site, tree, plan, folder: site.scratch.join("build").join(&tree.name) };
+    let source = site.scratch.join("trees").join(&tree.name);
+    tree.lay_out(&source)?;
+    fs_err::create_dir_all(&work.folder)?;
+    let room = room::prepare(site, tree, &source, &work.folder)?;
+
+    let mut checked = BTreeMap::new();
+    let mut units = Vec::new();
+    for unit in &plan.units {
+        units.push(work.current_unit(unit, &mut checked)?);
+    }
+    let mut applied = None;
+    let missing: Vec<&UnitPlan> =
+        plan.units.iter().zip(&units).filter(|(_, record)| record.is_none()).map(|(unit, _)| unit).collect();
+    if !missing.is_empty() {
+        let edges: Vec<Edge> = plan.units.iter().map(|unit| work.compile_edge(unit)).collect();
+        applied = Some(work.run_ninja(&edges, room.as_ref())?);
+        for (unit, record) in plan.units.iter().zip(&mut units) {
+            *record = work.current_unit(unit, &mut checked)?;
+        }
+    }
+    let compiled = missing.len();
+    let units: Vec<UnitRecord> = plan.units.iter().zip(units).map(|(u, r)| r.ok_or_else(|| unrecorded(&u.object))).collect::<Outcome<_>>()?;
+
+    let mut module = work.current_module(&units, &mut checked)?;
+    let linked = module.is_none();
+    if linked {
+        let edges: Vec<Edge> =
+            plan.units.iter().map(|u| work.compile_edge(u)).chain([work.link_edge(&units)]).collect();
+        applied = Some(work.run_ninja(&edges, room.as_ref())?);
+        module = work.current_module(&units, &mut checked)?;
+    }
+    let module = module.ok_or_else(|| unrecorded(&work.module_file()))?;
+    Ok(Built { units, module, compiled, linked, applied, folder: work.folder })
+}
+
+fn unrecorded(output: &str) -> Box<Failure> {
+    Failure::build_failed("E-BUILD-RECORD", format!("{output} is not what its record says, right after it was made"))
+        .expected("the recorded digest and inputs")
+        .found("another content: something else writes to the scratch, or an input changed meanwhile")
+        .hint("run the same command again when nothing else uses the scratch")
+}
+
+/// Digests of host files, each read once in a run.
+type Checked = BTreeMap<String, Option<Digest>>;
+
+struct Work<'a> {
+    site: &'a Site,
+    tree: &'a SourceTree,
+    plan: &'a ModulePlan,
+    folder: Utf8PathBuf,
+}
+
+impl Work<'_> {
+    fn module_file(&self) -> String {
+        format!("{}.so", self.plan.module.name)
+    }
+
+    fn unit_key(&self, unit: &UnitPlan) -> Digest {
+        self.key(&unit.argv, self.tree.tree.digest())
+    }
+
+    /// The objects' digests take the place of the tree: a link reads nothing else of it.
+    fn module_key(&self, units: &[UnitRecord]) -> Digest {
+        let objects: Vec<u8> = units.iter().flat_map(|unit| *unit.object_sha256.as_bytes()).collect();
+        self.key(&self.plan.link_argv, Digest::of(&objects))
+    }
+
+    fn key(&self, argv: &[String], tree: Digest) -> Digest {
+        let place = &self.site.place;
+        key(KeyParts {
+            argv,
+            environment: &room::environment(self.site),
+            trees: [self.site.toolchain_sha256, tree, room::host_digest(&self.site.host)],
+            place: [&place.toolchain, &place.tree, &place.build],
+        })
+    }
+
+    /// The record of `unit` if the object that stands there is still good; else the object is removed.
+    fn current_unit(&self, unit: &UnitPlan, checked: &mut Checked) -> Outcome<Option<UnitRecord>> {
+        let record: Option<UnitRecord> = self.record(&unit.object);
+        let key = self.unit_key(unit);
+        let good = |r: &UnitRecord| r.key == key && self.is(&unit.object, r.object_sha256) && unchanged(&r.inputs, checked);
+        self.keep_or_remove(&unit.object, record.filter(good))
+    }
+
+    fn current_module(&self, units: &[UnitRecord], checked: &mut Checked) -> Outcome<Option<ModuleRecord>> {
+        let file = self.module_file();
+        let record: Option<ModuleRecord> = self.record(&file);
+        let key = self.module_key(units);
+        let good = |r: &ModuleRecord| r.key == key && self.is(&file, r.sha256) && unchanged(&r.inputs, checked);
+        self.keep_or_remove(&file, record.filter(good))
+    }
+
+    fn keep_or_remove<T>(&self, output: &str, record: Option<T>) -> Outcome<Option<T>> {
+        if record.is_none() {
+            fs::remove_if_there(&self.folder.join(output))?;
+        }
+        Ok(record)
+    }
+
+    /// A record that cannot be read is as good as none: the step is done again.
+    fn record<T: DeserializeOwned>(&self, output: &str) -> Option<T> {
+        let bytes = fs_err::read(wrap::record_path(&self.folder, output)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    fn is(&self, output: &str, digest: Digest) -> bool {
+        file_digest(&self.folder.join(output)) == Some(digest)
+    }
+
+    fn compile_edge(&self, unit: &UnitPlan) -> Edge {
+        let mut command = self.wrapper("compile", self.unit_key(unit), &unit.object, &unit.targets);
+        command.push("--".to_owned());
+        command.extend(unit.argv.iter().cloned());
+        let input = format!("{}/{}", self.site.place.tree, unit.source);
+        Edge { output: unit.object.clone(), inputs: vec![input], command }
+    }
+
+    fn link_edge(&self, units: &[UnitRecord]) -> Edge {
+        let (plan, output) = (self.plan, self.module_file());
+        let mut command = self.wrapper("link", self.module_key(units), &output, &plan.targets);
+        command.push(format!("--exports={}", plan.module.exports.join(",")));
+        command.push(format!("--libraries={}", plan.module.libraries.join(",")));
+        command.push("--".to_owned());
+        command.extend(plan.link_argv.iter().cloned());
+        Edge { output, inputs: plan.units.iter().map(|unit| unit.object.clone()).collect(), command }
+    }
+
+    fn wrapper(&self, kind: &str, key: Digest, output: &str, targets: &[requal::target::Target]) -> Vec<String> {
+        let own = if self.site.sandboxed { room::OWN.to_owned() } else { self.site.own.to_string() };
+        let mut words = vec![own];
+        words.extend(wrap::arguments(kind, key, &self.site.place, &self.site.host.mounts, output, targets));
+        words
+    }
+
+    /// Runs Ninja on `edges`, then reads back what it remembers of their inputs.
+    fn run_ninja(&self, edges: &[Edge], room: Option<&sandbox::Room>) -> Outcome<Applied> {
+        let site = self.site;
+        fs::write(&self.folder.join("build.ninja"), ninja::file(edges).as_bytes())?;
+        let jobs = site.jobs.to_string();
+        let log = site.scratch.join("log").join(format!("{}.log", self.plan.module.name));
+        let call = room::ninja_call(site, &["-j", &jobs, "-k", "0"]).log(&log);
+        let ran = sandbox::run(&site.own, &call, room, &site.limits)?;
+        if ran.ended.code != 0 {
+            return Err(call.failed(requal::Exit::BuildFailed, "E-BUILD", &ran.ended));
+        }
+        let outputs: Vec<&str> = edges.iter().map(|edge| edge.output.as_str()).collect();
+        let ask: Vec<&str> = ["-t", "deps"].into_iter().chain(outputs.iter().copied()).collect();
+        let answer = sandbox::run(&site.own, &room::ninja_call(site, &ask), room, &site.limits)?;
+        ninja::judge_deps(&outputs, &answer.ended.output)?;
+        Ok(ran.applied)
+    }
+}
+
+/// Whether every host file among `inputs` has the recorded content. Files of the trees are covered by their digests.
+fn unchanged(inputs: &[Input], checked: &mut Checked) -> bool {
+    inputs.iter().filter(|input| input.root == Root::System).all(|input| {
+        let found = checked.entry(input.path.clone()).or_insert_with(|| file_digest(Utf8Path::new(&input.path)));
+        *found == Some(input.sha256)
+    })
+}
+
+fn file_digest(path: &Utf8Path) -> Option<Digest> {
+    let file = fs_err::File::open(path).ok()?;
+    Digest::of_reader(file).ok().map(|(digest, _)| digest)
+}

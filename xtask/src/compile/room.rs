@@ -1,0 +1,100 @@
+//! The place of a build: what a compile sees, inside a sandbox or at the real path.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use requal::command::{self, Place};
+use requal::digest::Hasher;
+use requal::versions::HostCompiler;
+use requal::{Digest, Failure, Outcome};
+
+use super::Site;
+use crate::sys::fs;
+use crate::sys::proc::Call;
+use crate::sys::sandbox::{Link, Mount, Room};
+use crate::trees::SourceTree;
+
+/// Our own binary inside the sandbox.
+pub(super) const OWN: &str = "/requal/bin/xtask";
+/// The folder of the host's assembler and linker inside the sandbox.
+const HOST: &str = "/requal/host";
+/// The programs that gcc finds on PATH.
+const ON_PATH: [&str; 2] = ["as", "ld"];
+
+/// The place at a real path of `scratch`.
+///
+/// # Errors
+/// `E-SCRATCH-NAME` if the path holds a character that dependency files or shells read otherwise.
+pub fn real_place(scratch: &Utf8Path) -> Outcome<Place> {
+    let plain = |c: char| c.is_alphanumeric() || "/_-.+".contains(c);
+    if let Some(odd) = scratch.as_str().chars().find(|c| !plain(*c)) {
+        return Err(Failure::bad_input("E-SCRATCH-NAME", format!("the scratch's path {scratch} holds `{}`", odd.escape_debug()))
+            .expected("letters, digits, `/`, `_`, `-`, `.` and `+` where no sandbox hides the path")
+            .found(odd.escape_debug())
+            .hint("--scratch DIR with another name, or --sandbox require"));
+    }
+    let at = |name: &str| scratch.join("place").join(name).to_string();
+    Ok(Place { toolchain: scratch.join("toolchain").to_string(), tree: at("tree"), build: at("build") })
+}
+
+/// Makes the place ready for `tree`, which is laid out at `source` and builds in `folder`: the room of the sandbox, or
+/// none at the real path.
+pub(super) fn prepare(site: &Site, tree: &SourceTree, source: &Utf8Path, folder: &Utf8Path) -> Outcome<Option<Room>> {
+    if !site.sandboxed {
+        tree.lay_out(Utf8Path::new(&site.place.tree))?;
+        fs::link(Utf8Path::new(&site.place.build), folder)?;
+        for (name, program) in on_path(&site.host) {
+            fs::link(&site.scratch.join("place").join("host").join(name), program)?;
+        }
+        return Ok(None);
+    }
+    let mut room = site.host.room();
+    for (to, from, writable) in [
+        (site.place.toolchain.as_str(), site.toolchain.as_path(), false),
+        (site.place.tree.as_str(), source, false),
+        (site.place.build.as_str(), folder, true),
+        (OWN, site.own.as_path(), false),
+    ] {
+        room.mounts.push(Mount { to: to.into(), from: from.to_owned(), writable });
+    }
+    let links = on_path(&site.host).map(|(name, program)| Link { at: format!("{HOST}/{name}").into(), to: program.clone() });
+    room.links.extend(links);
+    Ok(Some(room))
+}
+
+fn on_path(host: &HostCompiler) -> impl Iterator<Item = (&str, &Utf8PathBuf)> {
+    let named = host.programs.iter().filter(|program| ON_PATH.contains(&program.name.as_str()));
+    named.map(|program| (program.name.as_str(), &program.path))
+}
+
+/// The environment of every step, naming places; the temporary folder is the unit's own.
+pub(super) fn environment(site: &Site) -> Vec<(String, String)> {
+    let host = if site.sandboxed { HOST.to_owned() } else { "${build}/../host".to_owned() };
+    let path = format!("${{toolchain}}/nvidia/cu13/bin:${{toolchain}}/nvidia/cu13/nvvm/bin:{host}");
+    let mut environment = command::environment();
+    environment.push(("PATH".to_owned(), path));
+    environment.push(("TMPDIR".to_owned(), "${unit}/tmp".to_owned()));
+    environment.extend(site.limits.environment());
+    environment.sort();
+    environment
+}
+
+/// A call of Ninja in the place.
+pub(super) fn ninja_call(site: &Site, args: &[&str]) -> Call {
+    let program = format!("{}/{}", site.place.toolchain, site.ninja);
+    let environment: BTreeMap<String, String> = environment(site)
+        .into_iter()
+        .filter(|(name, _)| name != "TMPDIR")
+        .map(|(name, value)| (name, site.place.resolve(&value, "")))
+        .collect();
+    Call { env: environment, ..Call::new(program.as_str().into(), args, site.place.build.as_str().into()) }
+}
+
+/// Digest of the host compiler's programs.
+pub(super) fn host_digest(host: &HostCompiler) -> Digest {
+    let mut hasher = Hasher::new();
+    for program in &host.programs {
+        hasher.update(format!("{}\0{}\0{}\0", program.name, program.path, program.sha256).as_bytes());
+    }
+    hasher.finish()
+}
