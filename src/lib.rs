@@ -5,8 +5,10 @@
 
 pub mod digest;
 pub mod failure;
+pub mod limits;
 pub mod lock;
 pub mod tree;
+pub mod versions;
 
 pub use digest::Digest;
 pub use failure::{Exit, Failure, Outcome};
