@@ -17,6 +17,7 @@ pub mod ptxas;
 pub mod target;
 pub mod tree;
 pub mod unit;
+pub mod versions;
 
 pub use digest::Digest;
 pub use failure::{Exit, Failure, Outcome};

@@ -1,5 +1,9 @@
 //! `cargo xtask …`: parse, dispatch, exit code.
 
-mod sys;
-
-fn main() {}
+fn main() {
+    xtask::sys::sandbox::enter_if_asked();
+    if let Err(failure) = xtask::sys::interrupt::watch() {
+        anstream::eprint!("{failure}");
+        std::process::exit(failure.exit.code().into());
+    }
+}

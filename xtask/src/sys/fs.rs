@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 ///
 /// # Errors
 /// `E-IO` if a folder or file cannot be written.
-pub(crate) fn write(path: &Utf8Path, bytes: &[u8]) -> Outcome<()> {
+pub fn write(path: &Utf8Path, bytes: &[u8]) -> Outcome<()> {
     let folder = path.parent().unwrap_or(Utf8Path::new("."));
     fs_err::create_dir_all(folder)?;
     let mut file = NamedTempFile::with_prefix_in(".part-", folder)?;

@@ -1,0 +1,3 @@
+//! The stages of the orchestrator, each turning records into a record, and the doors to the outside.
+
+pub mod sys;

@@ -1,0 +1,94 @@
+//! Making the room, as process 1 of its namespaces: a root in memory, what is declared mounted into it, all else gone.
+
+use std::os::unix::fs::symlink;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use requal::limits::{Kind, Refusal};
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
+};
+use rustix::process::{chdir, pivot_root};
+
+use super::{Mount, Room};
+
+/// Where the machine's root is while the room is made.
+const OLD: &str = "/.old";
+/// A folder that every machine with processes has: the new root covers it until it becomes the root.
+const STAGE: &str = "/proc";
+
+/// Makes the room and stands in its root.
+pub(super) fn build(room: &Room) -> Result<(), Refusal> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).map_err(|error| at("make mounts private", error))?;
+    let quiet = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", STAGE, "tmpfs", quiet, c"mode=0755")
+        .map_err(|error| at("mount the root in memory", error))?;
+    folder(&Utf8Path::new(STAGE).join(&OLD[1..]))?;
+    chdir(STAGE).and_then(|()| pivot_root(".", &OLD[1..])).map_err(|error| at("change the root", error))?;
+    chdir("/").map_err(|error| at("enter the root", error))?;
+
+    let null = Mount { to: "/dev/null".into(), from: "/dev/null".into(), writable: true };
+    for (index, one) in room.mounts.iter().enumerate() {
+        show(one, &room.mounts[..index])?;
+        restrict(one, quiet)?;
+    }
+    show(&null, &room.mounts)?;
+    for link in &room.links {
+        folder(link.at.parent().unwrap_or(Utf8Path::new("/")))?;
+        symlink(&link.to, &link.at).map_err(|error| at(format!("link {}", link.at), error))?;
+    }
+    folder("/tmp".into())?;
+    mount("tmpfs", "/tmp", "tmpfs", quiet, c"mode=1777").map_err(|error| at("mount /tmp", error))?;
+    rustix::system::sethostname(b"requal").map_err(|error| at("set the host name", error))?;
+    unmount(OLD, UnmountFlags::DETACH).map_err(|error| at("detach the old root", error))?;
+    fs_err::remove_dir(OLD).map_err(|error| at("remove the old root's folder", error))?;
+    let fixed = MountFlags::BIND | MountFlags::RDONLY | quiet;
+    mount_remount("/", fixed, "").map_err(|error| at("make the root read-only", error))
+}
+
+/// Mounts one file or folder at its place. A place inside an earlier mount must exist there: nothing is made outside.
+fn show(one: &Mount, earlier: &[Mount]) -> Result<(), Refusal> {
+    let from = Utf8PathBuf::from(format!("{OLD}{}", one.from));
+    let inside = earlier.iter().any(|other| one.to.starts_with(&other.to));
+    if !inside {
+        let is_folder =
+            fs_err::metadata(&from).map_err(|error| at(format!("find {}", one.from), error))?.is_dir();
+        if is_folder {
+            folder(&one.to)?;
+        } else {
+            folder(one.to.parent().unwrap_or(Utf8Path::new("/")))?;
+            let made = std::fs::OpenOptions::new().create_new(true).write(true).open(&one.to);
+            made.map_err(|error| at(format!("make a place for {}", one.to), error))?;
+        }
+    }
+    mount_bind(from.as_std_path(), one.to.as_std_path())
+        .map_err(|error| at(format!("mount {}", one.to), error))
+}
+
+/// Takes writing, set-user-ids and devices away from a mount. What the machine has taken away stays so.
+fn restrict(one: &Mount, quiet: MountFlags) -> Result<(), Refusal> {
+    let refused = |error| at(format!("restrict {}", one.to), error);
+    let here = statvfs(one.to.as_std_path()).map_err(refused)?.f_flag;
+    let kept = [
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ];
+    let mut flags = MountFlags::BIND | quiet;
+    kept.iter().filter(|(state, _)| here.contains(*state)).for_each(|(_, flag)| flags |= *flag);
+    if !one.writable {
+        flags |= MountFlags::RDONLY;
+    }
+    mount_remount(one.to.as_std_path(), flags, "").map_err(refused)
+}
+
+fn folder(path: &Utf8Path) -> Result<(), Refusal> {
+    std::fs::create_dir_all(path).map_err(|error| at(format!("make folder {path}"), error))
+}
+
+fn at(step: impl Into<String>, error: impl Into<std::io::Error>) -> Refusal {
+    Refusal::at(Kind::Sandbox, step, error)
+}
