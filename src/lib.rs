@@ -5,7 +5,11 @@
 
 pub mod digest;
 pub mod failure;
+pub mod json;
+pub mod limits;
 pub mod lock;
+pub mod receipt;
+pub mod schema;
 pub mod tree;
 
 pub use digest::Digest;

@@ -72,7 +72,8 @@ impl Call {
     /// The call as a line for a shell, ready to paste.
     pub(crate) fn command_line(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={}", quote(value)));
-        let argv = std::iter::once(self.program.as_str()).chain(self.args.iter().map(String::as_str)).map(quote);
+        let argv =
+            std::iter::once(self.program.as_str()).chain(self.args.iter().map(String::as_str)).map(quote);
         format!("cd {} && env -i {}", quote(self.cwd.as_str()), env.chain(argv).collect::<Vec<_>>().join(" "))
     }
 }
@@ -92,7 +93,8 @@ mod tests {
 
     #[test]
     fn environment_is_closed_and_the_exit_code_kept() {
-        let call = Call::new("/bin/sh".into(), &["-c", "env | grep -v ^PWD= | sort; exit 7"], "/".into()).env("A", "b c");
+        let call = Call::new("/bin/sh".into(), &["-c", "env | grep -v ^PWD= | sort; exit 7"], "/".into())
+            .env("A", "b c");
         let ended = call.run().unwrap();
         assert_eq!((ended.code, ended.output.lines().next()), (7, Some("A=b c")));
         assert!(!ended.output.contains("HOME"));
