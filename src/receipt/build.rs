@@ -1,0 +1,413 @@
+//! The part of the receipt that is equal between two builds of equal inputs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::text::{Name, RelativePath, Symbol, Token};
+use crate::Digest;
+use crate::tree::TreeFile;
+
+/// What was built, from what, and how. Lists are in the order that their comments name; each is judged at level 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// The tool that wrote the receipt.
+    pub tool: Tool,
+    /// The lock file, kept beside the receipt.
+    pub lock: NamedFile,
+    /// The manifest, kept beside the receipt.
+    pub manifest: NamedFile,
+    /// The wheels that were unpacked, sorted by name.
+    pub wheels: Vec<Archive>,
+    /// What they were unpacked to.
+    pub toolchain: Toolchain,
+    /// The preflight's table: each component by its own word, sorted by component and path.
+    pub versions: Vec<ComponentVersion>,
+    /// The compiler that nvcc calls for host code.
+    pub host_compiler: HostCompiler,
+    /// Where the compilers saw things.
+    pub place: Place,
+    /// The whole environment of each compile, sorted by name.
+    pub environment: Vec<Variable>,
+    /// The declared targets of all device code.
+    pub targets: Targets,
+    /// Source trees, bases before the overlaid trees that name them.
+    pub trees: Vec<TreeRecord>,
+    /// Everything that a compile read, sorted by root and path, each once; units name its rows by number from 0.
+    pub inputs: Vec<Input>,
+    /// Every unit of every tree, sorted by tree (in the order of `trees`) and source.
+    pub units: Vec<Unit>,
+    /// The linked modules, in the manifest's order.
+    pub modules: Vec<Module>,
+    /// Loads of the modules in one fresh process each.
+    pub load_checks: Vec<LoadCheck>,
+    /// What was done, ascending.
+    pub scope: Vec<Scope>,
+    /// What the producer says and no level below OBJECTS-REPRODUCED can check, ascending.
+    pub claims: Vec<Claim>,
+    /// What was not done or does not follow, ascending.
+    pub limitations: Vec<Limitation>,
+}
+
+/// A program and its version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// Always `requal`.
+    pub name: Name,
+    /// Its version.
+    pub version: Name,
+}
+
+/// A file and its digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NamedFile {
+    /// File name beside the receipt.
+    pub file: RelativePath,
+    /// SHA-256 of the content.
+    pub sha256: Digest,
+}
+
+/// A wheel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Archive {
+    /// Normalised project name.
+    pub name: Name,
+    /// Exact version.
+    pub version: Name,
+    /// File name of the wheel.
+    pub file: RelativePath,
+    /// Size of the wheel.
+    pub size_bytes: u64,
+    /// SHA-256 of the wheel.
+    pub sha256: Digest,
+    /// SHA-256 of its RECORD.
+    pub record_sha256: Digest,
+    /// Number of files unpacked from it.
+    pub files: u64,
+    /// Digest of the tree of the files unpacked from it.
+    pub tree_sha256: Digest,
+    /// Whether the index marked it as withdrawn when it was fetched.
+    pub yanked: bool,
+}
+
+/// The toolchain tree: all wheels' files under one root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Toolchain {
+    /// Digest of the tree of `files`.
+    pub tree_sha256: Digest,
+    /// Every regular file, sorted by path.
+    pub files: Vec<TreeFile>,
+    /// Links made after unpacking, sorted by path.
+    pub links: Vec<Link>,
+}
+
+/// A symbolic link in the toolchain tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Path of the link relative to the toolchain's root.
+    pub path: RelativePath,
+    /// What it names, relative to its own folder.
+    pub target: RelativePath,
+}
+
+/// One row of the preflight's table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ComponentVersion {
+    /// Component, such as `ptxas`.
+    pub component: Name,
+    /// The version by its own word, such as `13.0.88`.
+    pub version: Name,
+    /// Where it lies, relative to the toolchain's root.
+    pub path: RelativePath,
+}
+
+/// The host compiler.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostCompiler {
+    /// Path at which nvcc was told to find it.
+    pub path: Token,
+    /// Its version.
+    pub version: Name,
+    /// The programs that stand behind it, sorted by name.
+    pub programs: Vec<Program>,
+}
+
+/// A program of the system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its role, such as `as` or `cc1plus`.
+    pub name: Name,
+    /// Path on the system.
+    pub path: Token,
+    /// SHA-256 of the file.
+    pub sha256: Digest,
+}
+
+/// Paths at which compilers saw things. In the sandbox they are fixed places; without it they begin with
+/// `${scratch}`, and `scratch_path_sha256` is present.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Whether the compiles ran in the sandbox.
+    pub sandboxed: bool,
+    /// The toolchain tree.
+    pub toolchain: Token,
+    /// The source tree, the same place for each.
+    pub tree: Token,
+    /// The build folder.
+    pub build: Token,
+    /// SHA-256 of the real path for which `${scratch}` stands: equal bytes are claimed for that path only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scratch_path_sha256: Option<Digest>,
+}
+
+/// One environment variable that compilers saw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Variable {
+    /// Its name, one of the closed list in docs/records.md.
+    pub name: Name,
+    /// Its value.
+    pub value: Token,
+}
+
+/// Targets of device code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Targets {
+    /// Machine code, such as `sm_86`, ascending.
+    pub machine_code: Vec<Name>,
+    /// PTX, such as `compute_86`, ascending.
+    pub ptx: Vec<Name>,
+}
+
+/// A source tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TreeRecord {
+    /// The manifest's name for it.
+    pub name: Name,
+    /// Digest of the tree of `files`.
+    pub tree_sha256: Digest,
+    /// Every file, sorted by path.
+    pub files: Vec<TreeFile>,
+    /// The tree over which this one is laid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Name>,
+    /// What lies over the base; present with `base`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlay: Option<OverlayRecord>,
+}
+
+/// Files laid over a tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OverlayRecord {
+    /// Digest of the tree of the overlay's own files.
+    pub tree_sha256: Digest,
+    /// Every path whose content differs from the base, sorted by path: the complete difference.
+    pub changed: Vec<OverlayChange>,
+}
+
+/// One difference from the base. An overlay adds and replaces; it cannot remove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OverlayChange {
+    /// Path in both trees.
+    pub path: RelativePath,
+    /// SHA-256 in the base; absent if the file is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256_before: Option<Digest>,
+    /// SHA-256 here.
+    pub sha256_after: Digest,
+}
+
+/// The root to which an input's path is relative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Root {
+    /// The unit's own source tree.
+    Tree,
+    /// The toolchain tree.
+    Toolchain,
+    /// The system's root folder.
+    System,
+}
+
+/// A file that a compile read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The root of its path.
+    pub root: Root,
+    /// Its path.
+    pub path: RelativePath,
+    /// SHA-256 of the content; two trees may hold one path with different contents: two rows.
+    pub sha256: Digest,
+    /// Size of the content.
+    pub size_bytes: u64,
+}
+
+/// What was done for a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// Its compiler ran.
+    Compiled,
+    /// Another tree's object was taken; needs the certificate.
+    Reused,
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Reason {
+    /// Compiled: reuse was not considered in this build.
+    NotConsidered,
+    /// Compiled: no other tree has such a unit.
+    NoCounterpart,
+    /// Reused: the certificate's rule held.
+    ClosureEqual,
+}
+
+/// One source and its object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// Name of its tree.
+    pub tree: Name,
+    /// Source path in the tree.
+    pub source: RelativePath,
+    /// Object path in the tree's object folder: the source path and `.o`.
+    pub object: RelativePath,
+    /// The whole command, program first; paths as the compiler saw them.
+    pub argv: Vec<Token>,
+    /// What was done.
+    pub decision: Decision,
+    /// Why.
+    pub reason: Reason,
+    /// Rows of `build.inputs`, ascending.
+    pub inputs: Vec<u32>,
+    /// SHA-256 of the object.
+    pub object_sha256: Digest,
+    /// Size of the object.
+    pub size_bytes: u64,
+    /// Digest of its device code; absent for a unit without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_code_sha256: Option<Digest>,
+    /// Targets found in the object; absent for a unit without device code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Targets>,
+    /// What ptxas said of each kernel, sorted by target and symbol.
+    pub kernels: Vec<Kernel>,
+}
+
+/// Resources of one kernel, by ptxas.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    /// Target, such as `sm_86`.
+    pub target: Name,
+    /// Mangled entry name.
+    pub symbol: Symbol,
+    /// Registers of one thread.
+    pub registers: u32,
+    /// Bytes stored to local memory because registers ran out.
+    pub spill_store_bytes: u64,
+    /// Bytes loaded back.
+    pub spill_load_bytes: u64,
+    /// Stack frame of one thread.
+    pub stack_bytes: u64,
+    /// Static shared memory of one block.
+    pub shared_bytes: u64,
+}
+
+/// A linked shared library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Module {
+    /// The manifest's name for it.
+    pub name: Name,
+    /// File name.
+    pub file: RelativePath,
+    /// Name of the tree whose objects it links.
+    pub tree: Name,
+    /// Size of the file.
+    pub size_bytes: u64,
+    /// SHA-256 of the file.
+    pub sha256: Digest,
+    /// Digest of its device code.
+    pub device_code_sha256: Digest,
+    /// What its marker function answers.
+    pub marker: Name,
+    /// Exported symbols, ascending: exactly the declared ones.
+    pub exports: Vec<Symbol>,
+    /// Libraries that it asks the loader for, in file order.
+    pub needed: Vec<RelativePath>,
+    /// Objects of its tree, in link order.
+    pub objects: Vec<RelativePath>,
+    /// The whole link command.
+    pub link_argv: Vec<Token>,
+}
+
+/// Modules loaded together in one fresh process, bound at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadCheck {
+    /// Names of the modules, in load order.
+    pub order: Vec<Name>,
+    /// How it ended.
+    pub result: LoadResult,
+}
+
+/// How a load ended. A failed load fails the build, so no other result reaches a receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum LoadResult {
+    /// Each answered with its own marker; no driver library was mapped and no GPU device open.
+    LoadedWithoutDriver,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Scope {
+    /// Sources were compiled.
+    Compiled,
+    /// Objects were linked.
+    Linked,
+    /// Modules were loaded on the CPU.
+    Loaded,
+}
+
+/// What the producer says beyond the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Claim {
+    /// A second build of equal inputs gives equal bytes: at any path in the sandbox, at the same path without it.
+    RebuildIsBitIdentical,
+    /// Nothing outside the scratch was written.
+    NothingWrittenOutsideScratch,
+}
+
+/// What was not done or does not follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Limitation {
+    /// Input lists come from depfiles: failed probes and listed folders were not observed.
+    InputsFromDepfiles,
+    /// The compiles were not fenced in: bit-identity is claimed for one real path only.
+    NotSandboxed,
+    /// No kernel ran on a GPU.
+    NotExecutedOnGpu,
+    /// The module p2p ran on no pair of GPUs.
+    P2pNotExecuted,
+}
