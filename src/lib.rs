@@ -6,7 +6,9 @@
 pub mod digest;
 pub mod failure;
 pub mod lock;
+pub mod parallel;
 pub mod tree;
+pub mod wheel;
 
 pub use digest::Digest;
 pub use failure::{Exit, Failure, Outcome};
