@@ -23,6 +23,9 @@ pub mod schema;
 pub mod tree;
 pub mod unit;
 pub mod versions;
+pub mod parallel;
+pub mod tree;
+pub mod wheel;
 
 pub use digest::Digest;
 pub use failure::{Exit, Failure, Outcome};

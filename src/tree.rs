@@ -1,9 +1,15 @@
 //! A tree: a source folder with a digest. Names, modes, sizes and contents count; mtimes follow from names.
 
+mod check;
+mod listing;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{Digest, Hasher};
+
+pub use check::{Expected, Known, State};
+pub use listing::{Found, Kind, list};
 
 /// One regular file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +23,16 @@ pub struct TreeFile {
     pub size_bytes: u64,
     /// SHA-256 of the content.
     pub sha256: Digest,
+}
+
+/// A symbolic link of a tree that the tool itself makes, because no package has it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Path of the link, relative to the tree's root.
+    pub path: String,
+    /// What the link says, relative to its own folder.
+    pub target: String,
 }
 
 /// All files of a tree, sorted by path (byte order), each path once.

@@ -1,0 +1,211 @@
+//! A wheel, judged by one strict policy: the lock first, then the zip's two header sets, the names, RECORD, and every
+//! byte of every entry. Anything odd is an error, never a skip.
+
+mod content;
+mod frame;
+mod names;
+mod record;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::lock::Package;
+use crate::tree::{Tree, TreeFile};
+use crate::{Digest, Failure, Outcome, parallel};
+
+pub use frame::MAX_UNPACKED_BYTES;
+
+/// The bytes of a wheel that have the size and the SHA-256 of its pin. No zip is parsed before this.
+#[derive(Clone, Debug)]
+pub struct Pinned {
+    package: Package,
+    bytes: Vec<u8>,
+}
+
+/// A wheel's files as its RECORD and zip headers agree on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wheel {
+    /// Normalised project name.
+    pub name: String,
+    /// Exact version.
+    pub version: String,
+    /// File name of the wheel.
+    pub file: String,
+    /// Size of the wheel file.
+    pub size_bytes: u64,
+    /// SHA-256 of the wheel file, equal to the pin.
+    pub sha256: Digest,
+    /// SHA-256 of the wheel's RECORD.
+    pub record_sha256: Digest,
+    /// The wheel's files, RECORD included.
+    pub tree: Tree,
+}
+
+/// A wheel in a receipt: what it was and the digests of what it held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct WheelRow {
+    /// Normalised project name.
+    pub name: String,
+    /// Exact version.
+    pub version: String,
+    /// File name of the wheel.
+    pub file: String,
+    /// Size of the wheel file.
+    pub size_bytes: u64,
+    /// SHA-256 of the wheel file.
+    pub sha256: Digest,
+    /// SHA-256 of the wheel's RECORD.
+    pub record_sha256: Digest,
+    /// Number of files, RECORD included.
+    pub files: u64,
+    /// Digest of the tree of the wheel's files ([`Tree::digest`]).
+    pub tree_sha256: Digest,
+}
+
+/// A wheel whose frame, headers, names and RECORD were judged; the entries' bytes are judged by [`Archive::content`].
+#[derive(Clone, Debug)]
+pub struct Archive<'a> {
+    /// What the wheel holds.
+    pub wheel: Wheel,
+    /// The packed bytes of each file, in the order of `wheel.tree.files`.
+    packed: Vec<frame::Packed<'a>>,
+}
+
+/// Judges a whole wheel: its pin, its zip, its RECORD and every byte in it.
+///
+/// # Errors
+/// `E-LOCK-SIZE`, `E-HASH-WHEEL`, `E-ZIP-*` or `E-RECORD-*` (exit 1), independent ones together.
+pub fn judge(bytes: Vec<u8>, package: &Package) -> Outcome<Wheel> {
+    let pinned = Pinned::new(bytes, package)?;
+    let archive = pinned.open()?;
+    let indices: Vec<usize> = (0..archive.wheel.tree.files.len()).collect();
+    let contents = parallel::map(&indices, |&index| archive.content(index).map(drop));
+    Failure::all(contents.into_iter().filter_map(Result::err).collect())?;
+    Ok(archive.wheel)
+}
+
+impl Pinned {
+    /// Compares `bytes` with the pin: size first, then SHA-256.
+    ///
+    /// # Errors
+    /// `E-LOCK-SIZE` or `E-HASH-WHEEL` (exit 1).
+    pub fn new(bytes: Vec<u8>, package: &Package) -> Outcome<Self> {
+        if bytes.len() as u64 != package.size_bytes {
+            let what = format!("size of {} differs from the lock", package.file);
+            return Err(Failure::refused("E-LOCK-SIZE", what)
+                .expected(format!("{} bytes{}", package.size_bytes, package.pin()))
+                .found(format!("{} bytes", bytes.len())));
+        }
+        let sha256 = Digest::of(&bytes);
+        if sha256 != package.sha256 {
+            let what = format!("SHA-256 of {} differs from the lock", package.file);
+            return Err(Failure::refused("E-HASH-WHEEL", what)
+                .expected(format!("{}{}", package.sha256, package.pin()))
+                .found(sha256));
+        }
+        Ok(Self { package: package.clone(), bytes })
+    }
+
+    /// The pin that the bytes have.
+    #[must_use]
+    pub fn package(&self) -> &Package {
+        &self.package
+    }
+
+    /// Judges frame, headers, names and RECORD. No entry but RECORD is inflated.
+    ///
+    /// # Errors
+    /// `E-ZIP-*` or `E-RECORD-*` (exit 1), independent ones together.
+    pub fn open(&self) -> Outcome<Archive<'_>> {
+        let Self { package, bytes } = self;
+        let entries = frame::entries(&package.file, bytes)?;
+        names::check(&package.file, &entries)?;
+        let (rows, record_sha256) = record::read(package, &entries)?;
+        let files = entries.into_iter().filter(|entry| !entry.folder);
+        let mut files: Vec<_> = files.zip(rows).collect();
+        files.sort_by(|a, b| a.0.path.cmp(&b.0.path));
+        let (packed, files): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .map(|(entry, sha256)| {
+                let file = TreeFile {
+                    path: entry.path,
+                    mode: entry.mode,
+                    size_bytes: entry.packed.size_bytes as u64,
+                    sha256,
+                };
+                (entry.packed, file)
+            })
+            .unzip();
+        let wheel = Wheel {
+            name: package.name.clone(),
+            version: package.version.clone(),
+            file: package.file.clone(),
+            size_bytes: package.size_bytes,
+            sha256: package.sha256,
+            record_sha256,
+            tree: Tree::new(files),
+        };
+        Ok(Archive { wheel, packed })
+    }
+}
+
+impl Archive<'_> {
+    /// The unpacked bytes of file `index`, after size, CRC-32 and SHA-256 were found right.
+    ///
+    /// # Errors
+    /// `E-ZIP-DATA` or `E-RECORD-HASH` (exit 1).
+    pub fn content(&self, index: usize) -> Outcome<Vec<u8>> {
+        let file = &self.wheel.tree.files[index];
+        let (bytes, sha256) = content::unpack(&self.packed[index])
+            .map_err(|fault| fault.at("E-ZIP-DATA", &self.wheel.file, &file.path))?;
+        if sha256 != file.sha256 {
+            let what = format!("{}: SHA-256 of {} differs from RECORD", self.wheel.file, file.path);
+            return Err(Failure::refused("E-RECORD-HASH", what).expected(file.sha256).found(sha256));
+        }
+        Ok(bytes)
+    }
+}
+
+impl Wheel {
+    /// The wheel as a receipt carries it.
+    #[must_use]
+    pub fn row(&self) -> WheelRow {
+        WheelRow {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            file: self.file.clone(),
+            size_bytes: self.size_bytes,
+            sha256: self.sha256,
+            record_sha256: self.record_sha256,
+            files: self.tree.files.len() as u64,
+            tree_sha256: self.tree.digest(),
+        }
+    }
+}
+
+/// What is wrong with one entry: the words, and expected against found where they say more.
+#[derive(Debug)]
+struct Fault {
+    what: String,
+    sides: Option<(String, String)>,
+}
+
+impl Fault {
+    fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), sides: None }
+    }
+
+    fn differs(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
+        Self { what: what.into(), sides: Some((expected.to_string(), found.to_string())) }
+    }
+
+    /// The refusal of `entry` of wheel `file` for this fault.
+    fn at(self, code: &'static str, file: &str, entry: &str) -> Box<Failure> {
+        let failure = Failure::refused(code, format!("{file}: {}: {}", entry.escape_debug(), self.what));
+        match self.sides {
+            Some((expected, found)) => failure.expected(expected).found(found),
+            None => failure,
+        }
+    }
+}
