@@ -8,13 +8,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use requal::command::Place;
 use requal::limits::{Applied, Limits};
 use requal::plan::{ModulePlan, UnitPlan};
+use requal::target::Target;
 use requal::unit::{Input, KeyParts, ModuleRecord, Root, UnitRecord, key};
 use requal::versions::HostCompiler;
 use requal::{Digest, Failure, Outcome};
 use serde::de::DeserializeOwned;
 
 use crate::ninja::{self, Edge};
-use crate::sys::fs;
+use crate::sys::{fs, layout};
 use crate::sys::sandbox;
 use crate::trees::SourceTree;
 use crate::wrap;
@@ -165,7 +166,7 @@ impl Work<'_> {
 
     fn keep_or_remove<T>(&self, output: &str, record: Option<T>) -> Outcome<Option<T>> {
         if record.is_none() {
-            fs::remove_if_there(&self.folder.join(output))?;
+            layout::remove_if_there(&self.folder.join(output))?;
         }
         Ok(record)
     }
@@ -181,7 +182,10 @@ impl Work<'_> {
     }
 
     fn compile_edge(&self, unit: &UnitPlan) -> Edge {
-        let mut command = self.wrapper("compile", self.unit_key(unit), &unit.object, &unit.targets);
+        let mut command = self.wrapper("compile", self.unit_key(unit), &unit.object);
+        if !unit.targets.is_empty() {
+            command.push(targets(&unit.targets));
+        }
         command.push("--".to_owned());
         command.extend(unit.argv.iter().cloned());
         let input = format!("{}/{}", self.site.place.tree, unit.source);
@@ -190,7 +194,8 @@ impl Work<'_> {
 
     fn link_edge(&self, units: &[UnitRecord]) -> Edge {
         let (plan, output) = (self.plan, self.module_file());
-        let mut command = self.wrapper("link", self.module_key(units), &output, &plan.targets);
+        let mut command = self.wrapper("link", self.module_key(units), &output);
+        command.push(targets(&plan.targets));
         command.push(format!("--exports={}", plan.module.exports.join(",")));
         command.push(format!("--libraries={}", plan.module.libraries.join(",")));
         command.push("--".to_owned());
@@ -198,10 +203,10 @@ impl Work<'_> {
         Edge { output, inputs: plan.units.iter().map(|unit| unit.object.clone()).collect(), command }
     }
 
-    fn wrapper(&self, kind: &str, key: Digest, output: &str, targets: &[requal::target::Target]) -> Vec<String> {
+    fn wrapper(&self, kind: &str, key: Digest, output: &str) -> Vec<String> {
         let own = if self.site.sandboxed { room::OWN.to_owned() } else { self.site.own.to_string() };
         let mut words = vec![own];
-        words.extend(wrap::arguments(kind, key, &self.site.place, &self.site.host.mounts, output, targets));
+        words.extend(wrap::arguments(kind, key, &self.site.place, &self.site.host.mounts, output));
         words
     }
 
@@ -222,6 +227,10 @@ impl Work<'_> {
         ninja::judge_deps(&outputs, &answer.ended.output)?;
         Ok(ran.applied)
     }
+}
+
+fn targets(targets: &[Target]) -> String {
+    format!("--targets={}", targets.iter().map(Target::to_string).collect::<Vec<_>>().join(","))
 }
 
 /// Whether every host file among `inputs` has the recorded content. Files of the trees are covered by their digests.

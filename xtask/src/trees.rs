@@ -7,7 +7,7 @@ use requal::manifest;
 use requal::tree::{Tree, TreeFile, is_clean_path};
 use requal::{Digest, Failure, Outcome};
 
-use crate::sys::fs;
+use crate::sys::layout;
 
 /// Permission bits of every source file.
 const MODE: u32 = 0o644;
@@ -67,9 +67,9 @@ impl SourceTree {
     pub fn lay_out(&self, folder: &Utf8Path) -> Outcome<()> {
         fs_err::create_dir_all(folder)?;
         for (path, content) in &self.contents {
-            fs::put(folder, path, content, MODE, requal::tree::mtime_s(path))?;
+            layout::put(folder, path, content, MODE, requal::tree::mtime_s(path))?;
         }
-        fs::remove_others(folder, |path| self.contents.contains_key(path))
+        layout::remove_others(folder, |path| self.contents.contains_key(path))
     }
 }
 

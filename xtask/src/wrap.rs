@@ -14,7 +14,7 @@ use requal::unit::{ModuleRecord, UnitRecord};
 use requal::{Digest, Exit, Failure, Outcome, depfile, ptxas};
 
 use crate::sys::proc::Call;
-use crate::sys::{env, fs};
+use crate::sys::{env, fs, layout};
 
 /// The hidden commands of Ninja's rules.
 #[derive(Debug, Subcommand)]
@@ -113,7 +113,7 @@ impl Step {
     /// one is found by nvcc's generated sources before the toolkit's headers (facts/nvcc-and-reuse.md, section 0).
     fn execute(&self, code: &'static str) -> Outcome<String> {
         let folder = self.folder();
-        fs::fresh_folder(&folder)?;
+        layout::fresh_folder(&folder)?;
         let temporary = folder.join("tmp");
         fs_err::create_dir(&temporary)?;
         let place = self.place();
@@ -154,7 +154,7 @@ impl Step {
         let rule = depfile::write(&self.output, read);
         fs::write(&self.build().join(format!("{}.d", self.output)), rule.as_bytes())?;
         fs::write(&self.build().join("dep").join(format!("{}.d", self.output)), rule.as_bytes())?;
-        fs::publish(&self.result(), &self.build().join(&self.output))?;
+        layout::publish(&self.result(), &self.build().join(&self.output))?;
         Ok(fs_err::remove_dir_all(self.folder())?)
     }
 

@@ -9,7 +9,7 @@ use requal::versions::HostCompiler;
 use requal::{Digest, Failure, Outcome};
 
 use super::Site;
-use crate::sys::fs;
+use crate::sys::layout;
 use crate::sys::proc::Call;
 use crate::sys::sandbox::{Link, Mount, Room};
 use crate::trees::SourceTree;
@@ -42,13 +42,13 @@ pub fn real_place(scratch: &Utf8Path) -> Outcome<Place> {
 pub(super) fn prepare(site: &Site, tree: &SourceTree, source: &Utf8Path, folder: &Utf8Path) -> Outcome<Option<Room>> {
     if !site.sandboxed {
         tree.lay_out(Utf8Path::new(&site.place.tree))?;
-        fs::link(Utf8Path::new(&site.place.build), folder)?;
+        layout::link(Utf8Path::new(&site.place.build), folder)?;
         for (name, program) in on_path(&site.host) {
-            fs::link(&site.scratch.join("place").join("host").join(name), program)?;
+            layout::link(&site.scratch.join("place").join("host").join(name), program)?;
         }
         return Ok(None);
     }
-    let mut room = site.host.room();
+    let mut room = host_room(&site.host);
     for (to, from, writable) in [
         (site.place.toolchain.as_str(), site.toolchain.as_path(), false),
         (site.place.tree.as_str(), source, false),
@@ -60,6 +60,16 @@ pub(super) fn prepare(site: &Site, tree: &SourceTree, source: &Utf8Path, folder:
     let links = on_path(&site.host).map(|(name, program)| Link { at: format!("{HOST}/{name}").into(), to: program.clone() });
     room.links.extend(links);
     Ok(Some(room))
+}
+
+/// The host compiler's files at their own paths, and the links of the root folder through which they are named.
+fn host_room(host: &HostCompiler) -> Room {
+    let mounts = host.mounts.iter().map(|path| Mount { to: path.clone(), from: path.clone(), writable: false });
+    let links = ["/bin", "/lib", "/lib64"].into_iter().filter_map(|at| {
+        let to = Utf8PathBuf::from_path_buf(fs_err::read_link(at).ok()?).ok()?;
+        Some(Link { at: at.into(), to })
+    });
+    Room { mounts: mounts.collect(), links: links.collect() }
 }
 
 fn on_path(host: &HostCompiler) -> impl Iterator<Item = (&str, &Utf8PathBuf)> {
