@@ -1,0 +1,227 @@
+//! `build-runtime`: empty directory → modules and `runtime-build.json`. Each stage turns records into a record.
+
+mod receipt;
+mod show;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use requal::limits::Applied;
+use requal::lock::{Lock, Role};
+use requal::manifest::Manifest;
+use requal::plan::{self, ModulePlan};
+use requal::target::Target;
+use requal::versions::Preflight;
+use requal::{Digest, Failure, Outcome, command};
+
+use crate::compile::{self, Built, Site};
+use crate::load::{self, Loadable, Order};
+use crate::sys::sandbox::{self, Mode};
+use crate::sys::{clock, fs, proc, random, scratch};
+use crate::trees::{self, SourceTree};
+use crate::unpack::{self, Toolchain};
+use crate::{attempts, fetch, preflight, worker};
+
+pub use show::Shown;
+
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The repository that manifest, lock and trees are read from.
+    pub repository: Utf8PathBuf,
+    /// The scratch; made if it is not there.
+    pub scratch: Utf8PathBuf,
+    /// The manifest, relative to the repository or absolute.
+    pub manifest: Utf8PathBuf,
+    /// Where receipts go; absent: `receipts/` in the scratch.
+    pub receipts: Option<Utf8PathBuf>,
+    /// Where wheels come from.
+    pub source: fetch::Source,
+    /// Compiles at one time; absent: the manifest's, or what the machine has.
+    pub jobs: Option<u32>,
+    /// Targets besides the manifest's.
+    pub targets: Vec<Target>,
+    /// The manifest's profile.
+    pub profile: Option<String>,
+    /// Whether the sandbox is wanted.
+    pub sandbox: Mode,
+}
+
+/// What the inputs say before anything is done.
+#[derive(Clone, Debug)]
+pub struct Inputs {
+    /// The pinned packages.
+    pub lock: Lock,
+    /// Digest of the lock file.
+    pub lock_sha256: Digest,
+    /// The manifest, with profile and targets applied.
+    pub manifest: Manifest,
+    /// Digest of the manifest file.
+    pub manifest_sha256: Digest,
+    /// The source trees, bases first.
+    pub trees: Vec<SourceTree>,
+}
+
+/// Everything that the stages gave, from which the receipt is written.
+struct Results {
+    started_on: String,
+    session: Digest,
+    inputs: Inputs,
+    toolchain: Toolchain,
+    preflight: Preflight,
+    site: Site,
+    sandbox: sandbox::Place,
+    modules: Vec<(ModulePlan, Built)>,
+    load_orders: Vec<Order>,
+    applied: Option<Applied>,
+}
+
+/// Name of the lock file.
+pub const LOCK: &str = "toolchain.lock";
+
+/// Builds everything that the manifest declares and writes the receipt.
+///
+/// # Errors
+/// The refusal of the first stage that refuses; it is also kept as a failed attempt in the scratch.
+pub fn run(options: &Options) -> Outcome<Shown> {
+    let _held = scratch::hold(&options.scratch)?;
+    let started_on = clock::now();
+    let outcome = stages(options, &started_on);
+    if let Err(failure) = &outcome {
+        attempts::keep(&options.scratch, &started_on, failure)?;
+    }
+    outcome
+}
+
+/// Reads lock, manifest and trees; nothing is written.
+///
+/// # Errors
+/// `E-LOCK-*`, `E-MANIFEST*`, `E-TREE-SOURCE`, `E-IO`.
+pub fn inputs(options: &Options) -> Outcome<Inputs> {
+    let lock_text = fs_err::read_to_string(options.repository.join(LOCK))?;
+    let lock = Lock::parse(LOCK, &lock_text)?;
+    let path = options.repository.join(&options.manifest);
+    let manifest_text = fs_err::read_to_string(&path)?;
+    let manifest = Manifest::parse(options.manifest.as_str(), &manifest_text)?;
+    let manifest = manifest.choose(options.manifest.as_str(), options.profile.as_deref(), &options.targets)?;
+    let trees = trees::collect(&options.repository, &manifest)?;
+    Ok(Inputs {
+        lock,
+        lock_sha256: Digest::of(lock_text.as_bytes()),
+        manifest,
+        manifest_sha256: Digest::of(manifest_text.as_bytes()),
+        trees,
+    })
+}
+
+fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
+    let scratch = &options.scratch;
+    let environment = preflight::environment()?;
+    let inputs = inputs(options)?;
+    let fetched = fetch::fetch(&inputs.lock, scratch, &options.source)?;
+    let toolchain = unpack::unpack(&fetched.wheels, &unpack::toolchain_links(), &scratch.join("toolchain"))?;
+    let preflight = preflight::preflight(&toolchain.root, &inputs.lock, environment)?;
+    let own = proc::own_binary()?;
+    let sandbox = sandbox::probe(&own, options.sandbox)?;
+    let site = site(options, &inputs, &toolchain, &preflight, &sandbox, own)?;
+
+    let mut modules = Vec::new();
+    for (tree, plan) in plans(&inputs, &site.host.path)? {
+        let built = compile::build(&site, tree, &plan)?;
+        modules.push((plan, built));
+    }
+    let placed = place_modules(scratch, &modules)?;
+    let worker = worker::find(&options.repository)?;
+    let load_orders = load::check(&worker, &placed, &cudart(&toolchain)?)?;
+    let applied = modules.iter().find_map(|(_, built)| built.applied.clone());
+    let results = Results {
+        started_on: started_on.to_owned(),
+        session: random::session()?,
+        inputs,
+        toolchain,
+        preflight,
+        site,
+        sandbox,
+        modules,
+        load_orders,
+        applied,
+    };
+    receipt::write(options, &results)
+}
+
+/// The plan of each module, with its tree, in the order in which trees were collected.
+fn plans<'a>(inputs: &'a Inputs, host: &Utf8Path) -> Outcome<Vec<(&'a SourceTree, ModulePlan)>> {
+    let manifest = &inputs.manifest;
+    let of = |tree: &'a SourceTree| {
+        let module = manifest.modules.iter().find(|module| module.tree == tree.name)?;
+        Some(plan::module(manifest, module, &tree.tree, host.as_str()).map(|plan| (tree, plan)))
+    };
+    inputs.trees.iter().filter_map(of).collect()
+}
+
+fn site(
+    options: &Options,
+    inputs: &Inputs,
+    toolchain: &Toolchain,
+    preflight: &Preflight,
+    sandbox: &sandbox::Place,
+    own: Utf8PathBuf,
+) -> Outcome<Site> {
+    let sandboxed = *sandbox == sandbox::Place::Sandbox;
+    let place = if sandboxed { command::Place::fixed() } else { compile::real_place(&options.scratch)? };
+    let mut limits = inputs.manifest.limits.clone();
+    limits.jobs = options.jobs.or(limits.jobs);
+    let jobs = crate::sys::limits::jobs(&limits);
+    Ok(Site {
+        scratch: options.scratch.clone(),
+        own,
+        place,
+        sandboxed,
+        toolchain: toolchain.root.clone(),
+        toolchain_sha256: toolchain.tree.digest(),
+        ninja: ninja(&inputs.lock)?,
+        host: preflight.host.clone(),
+        limits,
+        jobs,
+    })
+}
+
+/// Where the pinned Ninja stands in the toolchain: its wheel is unpacked as it is, its script in the wheel's data folder.
+fn ninja(lock: &Lock) -> Outcome<String> {
+    let package = lock.packages.iter().find(|package| package.role == Role::Ninja);
+    let package = package.ok_or_else(|| {
+        Failure::bad_input("E-LOCK-ROLE", format!("{LOCK} pins no package with the role `ninja`"))
+            .expected("one package with role = \"ninja\"")
+            .found("none")
+            .hint("git checkout toolchain.lock")
+    })?;
+    Ok(format!("ninja-{}.data/scripts/ninja", package.version))
+}
+
+/// Copies each module to its final place; what is equal stays untouched.
+fn place_modules(scratch: &Utf8Path, modules: &[(ModulePlan, Built)]) -> Outcome<Vec<Loadable>> {
+    let folder = scratch.join("modules");
+    let mut placed = Vec::new();
+    for (plan, built) in modules {
+        let file = format!("{}.so", plan.module.name);
+        let bytes = fs_err::read(built.folder.join(&file))?;
+        if Digest::of(&bytes) != built.module.sha256 {
+            return Err(compile::unrecorded(&file));
+        }
+        fs::write_if_other(&folder.join(&file), &bytes)?;
+        let path = folder.join(&file).canonicalize_utf8()?;
+        placed.push(Loadable { name: Some(plan.module.name.clone()), path, sha256: built.module.sha256 });
+    }
+    Ok(placed)
+}
+
+fn cudart(toolchain: &Toolchain) -> Outcome<Loadable> {
+    const PATH: &str = "nvidia/cu13/lib/libcudart.so.13";
+    let file = toolchain.tree.files.iter().find(|file| file.path == PATH);
+    let file = file.ok_or_else(|| {
+        Failure::could_not_judge("E-TOOLCHAIN-CUDART", "the toolchain holds no run-time library")
+            .expected(PATH)
+            .found("no such file in any wheel")
+            .hint("git checkout toolchain.lock: nvidia-cuda-runtime holds it")
+    })?;
+    let path = toolchain.root.join(PATH).canonicalize_utf8()?;
+    Ok(Loadable { name: None, path, sha256: file.sha256 })
+}
