@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn independent_problems_are_reported_together() {
         assert!(Failure::all(vec![]).is_ok());
-        let joined = Failure::all(vec![Failure::refused("E-A", "a"), Failure::refused("E-B", "b")]).unwrap_err();
+        let joined =
+            Failure::all(vec![Failure::refused("E-A", "a"), Failure::refused("E-B", "b")]).unwrap_err();
         assert_eq!(joined.to_string().matches("error[").count(), 2);
     }
 }

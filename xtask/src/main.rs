@@ -1,5 +1,3 @@
 //! `cargo xtask …`: parse, dispatch, exit code.
 
-mod sys;
-
 fn main() {}

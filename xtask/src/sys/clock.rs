@@ -4,6 +4,6 @@ use jiff::Timestamp;
 
 /// The present time in RFC 3339, UTC, whole seconds: `2026-01-31T12:00:00Z`.
 #[expect(clippy::disallowed_methods, reason = "this is the clock's door")]
-pub(crate) fn now() -> String {
+pub fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

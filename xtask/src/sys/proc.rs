@@ -7,29 +7,29 @@ use requal::{Failure, Outcome};
 
 /// A child process to start: nothing is inherited but what stands here.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub struct Call {
     /// Absolute path of the program; PATH is never searched.
-    pub(crate) program: Utf8PathBuf,
+    pub program: Utf8PathBuf,
     /// Arguments after the program's name.
-    pub(crate) args: Vec<String>,
+    pub args: Vec<String>,
     /// The whole environment.
-    pub(crate) env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
     /// The working folder.
-    pub(crate) cwd: Utf8PathBuf,
+    pub cwd: Utf8PathBuf,
 }
 
 /// What an ended child left.
 #[derive(Clone, Debug)]
-pub(crate) struct Ended {
+pub struct Ended {
     /// Exit code, or 128 + signal number.
-    pub(crate) code: i32,
+    pub code: i32,
     /// Standard output and standard error together, in order.
-    pub(crate) output: String,
+    pub output: String,
 }
 
 impl Call {
     /// A call of `program` with `args` in `cwd` and an empty environment.
-    pub(crate) fn new(program: &Utf8Path, args: &[&str], cwd: &Utf8Path) -> Self {
+    pub fn new(program: &Utf8Path, args: &[&str], cwd: &Utf8Path) -> Self {
         Self {
             program: program.to_owned(),
             args: args.iter().map(ToString::to_string).collect(),
@@ -40,7 +40,7 @@ impl Call {
 
     /// The same call with one more environment variable.
     #[must_use]
-    pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.insert(name.to_owned(), value.into());
         self
     }
@@ -50,7 +50,7 @@ impl Call {
     /// # Errors
     /// `E-PROC-START` if it could not be started; a failed child is no error here.
     #[expect(clippy::disallowed_methods, reason = "this is the door through which processes start")]
-    pub(crate) fn run(&self) -> Outcome<Ended> {
+    pub fn run(&self) -> Outcome<Ended> {
         let ended = duct::cmd(self.program.as_std_path(), &self.args)
             .full_env(&self.env)
             .dir(&self.cwd)
@@ -70,15 +70,16 @@ impl Call {
     }
 
     /// The call as a line for a shell, ready to paste.
-    pub(crate) fn command_line(&self) -> String {
+    pub fn command_line(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={}", quote(value)));
-        let argv = std::iter::once(self.program.as_str()).chain(self.args.iter().map(String::as_str)).map(quote);
+        let argv =
+            std::iter::once(self.program.as_str()).chain(self.args.iter().map(String::as_str)).map(quote);
         format!("cd {} && env -i {}", quote(self.cwd.as_str()), env.chain(argv).collect::<Vec<_>>().join(" "))
     }
 }
 
 /// Quotes `word` for a POSIX shell.
-pub(crate) fn quote(word: &str) -> String {
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -92,7 +93,8 @@ mod tests {
 
     #[test]
     fn environment_is_closed_and_the_exit_code_kept() {
-        let call = Call::new("/bin/sh".into(), &["-c", "env | grep -v ^PWD= | sort; exit 7"], "/".into()).env("A", "b c");
+        let call = Call::new("/bin/sh".into(), &["-c", "env | grep -v ^PWD= | sort; exit 7"], "/".into())
+            .env("A", "b c");
         let ended = call.run().unwrap();
         assert_eq!((ended.code, ended.output.lines().next()), (7, Some("A=b c")));
         assert!(!ended.output.contains("HOME"));
