@@ -187,7 +187,8 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn line(&self, span: &Range<usize>) -> usize {
-        self.text.as_bytes()[..span.start.min(self.text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+        self.text.as_bytes()[..span.start.min(self.text.len())].iter().filter(|&&byte| byte == b'\n').count()
+            + 1
     }
 
     fn fail(&self, code: &'static str, span: &Range<usize>, what: impl std::fmt::Display) -> Box<Failure> {
@@ -198,7 +199,8 @@ impl Place<'_> {
     fn syntax(&self, error: &toml::de::Error) -> Box<Failure> {
         let span = error.span().unwrap_or(0..0);
         let line = self.text.lines().nth(self.line(&span) - 1).unwrap_or_default();
-        let second_hash = error.message().contains("duplicate key") && line.trim_start().starts_with("sha256");
+        let second_hash =
+            error.message().contains("duplicate key") && line.trim_start().starts_with("sha256");
         let code = if second_hash { "E-LOCK-MULTI" } else { "E-LOCK-SYNTAX" };
         self.fail(code, &span, error.message()).found(line)
     }
@@ -207,7 +209,11 @@ impl Place<'_> {
         let written = spanned.get_ref();
         let mut failures = self.identity(written);
         if *written.size_bytes.get_ref() == 0 {
-            failures.push(self.fail("E-LOCK-SIZE", &written.size_bytes.span(), "a wheel of no bytes is pinned"));
+            failures.push(self.fail(
+                "E-LOCK-SIZE",
+                &written.size_bytes.span(),
+                "a wheel of no bytes is pinned",
+            ));
         }
         let sha256 = self.sha256(&written.sha256).map_err(|failure| failures.push(failure));
         match (failures.is_empty(), sha256) {
@@ -226,23 +232,31 @@ impl Place<'_> {
 
     /// Name, version and file name must belong together.
     fn identity(&self, written: &WrittenPackage) -> Vec<Box<Failure>> {
-        let (name, version, file) = (written.name.get_ref(), written.version.get_ref(), written.file.get_ref());
+        let (name, version, file) =
+            (written.name.get_ref(), written.version.get_ref(), written.file.get_ref());
         let mut failures = Vec::new();
         let wanted = normalised(name);
-        if *name != wanted || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') || name.is_empty() {
+        if *name != wanted || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') || name.is_empty()
+        {
             let failure = self.fail("E-LOCK-NAME", &written.name.span(), "the name is not normalised");
             failures.push(failure.expected(wanted).found(name));
         }
         if version.is_empty() || !version.bytes().all(|b| b.is_ascii_alphanumeric() || b".+!".contains(&b)) {
-            failures.push(self.fail("E-LOCK-NAME", &written.version.span(), "the version is not exact").found(version));
+            failures.push(
+                self.fail("E-LOCK-NAME", &written.version.span(), "the version is not exact").found(version),
+            );
         }
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-+!".contains(&b);
         let prefix = format!("{}-{version}-", name.replace('-', "_"));
         let tags = file.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".whl"));
-        let whole = tags.is_some_and(|tags| (3..=4).contains(&tags.split('-').filter(|tag| !tag.is_empty()).count()));
+        let whole =
+            tags.is_some_and(|tags| (3..=4).contains(&tags.split('-').filter(|tag| !tag.is_empty()).count()));
         if !whole || !file.bytes().all(plain) {
-            let failure =
-                self.fail("E-LOCK-FILE", &written.file.span(), "the file is no wheel of this name and version");
+            let failure = self.fail(
+                "E-LOCK-FILE",
+                &written.file.span(),
+                "the file is no wheel of this name and version",
+            );
             failures.push(failure.expected(format!("{prefix}PYTHON-ABI-PLATFORM.whl")).found(file));
         }
         failures
@@ -255,7 +269,9 @@ impl Place<'_> {
             Value::String(text) if text.len() <= 64 => text,
             Value::String(text) => {
                 let failure = self.fail("E-LOCK-MULTI", &span, "a wheel has exactly one SHA-256");
-                return Err(failure.expected("64 hexadecimal digits").found(format!("{} characters", text.len())));
+                return Err(failure
+                    .expected("64 hexadecimal digits")
+                    .found(format!("{} characters", text.len())));
             }
             Value::Array(list) => {
                 let failure = self.fail("E-LOCK-MULTI", &span, "a wheel has exactly one SHA-256");
@@ -273,13 +289,18 @@ impl Place<'_> {
         let pairs = packages.windows(2).filter(|pair| pair[0].name >= pair[1].name);
         pairs
             .map(|pair| match pair[0].name == pair[1].name {
-                true => Failure::bad_input("E-LOCK-MULTI", format!("{}: {} is pinned twice", at(&pair[1]), pair[1].name))
-                    .expected(format!("one SHA-256, {}  ({})", pair[0].sha256, at(&pair[0])))
-                    .found(format!("{}  ({})", pair[1].sha256, at(&pair[1])))
-                    .hint(&hint),
-                false => Failure::bad_input("E-LOCK-ORDER", format!("{}: packages are not sorted", at(&pair[1])))
-                    .expected(format!("{} before {}", pair[1].name, pair[0].name))
-                    .hint(&hint),
+                true => Failure::bad_input(
+                    "E-LOCK-MULTI",
+                    format!("{}: {} is pinned twice", at(&pair[1]), pair[1].name),
+                )
+                .expected(format!("one SHA-256, {}  ({})", pair[0].sha256, at(&pair[0])))
+                .found(format!("{}  ({})", pair[1].sha256, at(&pair[1])))
+                .hint(&hint),
+                false => {
+                    Failure::bad_input("E-LOCK-ORDER", format!("{}: packages are not sorted", at(&pair[1])))
+                        .expected(format!("{} before {}", pair[1].name, pair[0].name))
+                        .hint(&hint)
+                }
             })
             .collect()
     }

@@ -35,7 +35,10 @@ mod tests {
     #[test]
     fn order_is_kept() {
         let items: Vec<usize> = (0..1000).collect();
-        assert_eq!(super::map(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
+        assert_eq!(
+            super::map(&items, |item| item * 2),
+            items.iter().map(|item| item * 2).collect::<Vec<_>>()
+        );
         assert!(super::map(&[], |item: &u8| *item).is_empty());
     }
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod listing;
+mod paths;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use crate::digest::{Digest, Hasher};
 
 pub use check::{Expected, Known, State};
 pub use listing::{Found, Kind, list};
+pub use paths::second_spelling;
 
 /// One regular file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -65,7 +65,8 @@ fn each_odd_form_is_refused_with_its_line() {
 
 #[test]
 fn independent_faults_are_reported_together() {
-    let text = GOOD.replacen("183365", "0", 1).replacen("name = \"nvidia-nvvm\"", "name = \"nvidia_nvvm\"", 1);
+    let text =
+        GOOD.replacen("183365", "0", 1).replacen("name = \"nvidia-nvvm\"", "name = \"nvidia_nvvm\"", 1);
     let failure = Lock::parse("toolchain.lock", &text).unwrap_err();
     assert_eq!(failure.related.len(), 1, "{failure}");
 }

@@ -37,7 +37,8 @@ impl Expected {
     /// that is there and wrong, together; `E-IO`.
     pub fn check(&self, root: &Path, known: &Known) -> Outcome<State> {
         let found = list(root)?;
-        let files: BTreeMap<&str, &TreeFile> = self.tree.files.iter().map(|file| (file.path.as_str(), file)).collect();
+        let files: BTreeMap<&str, &TreeFile> =
+            self.tree.files.iter().map(|file| (file.path.as_str(), file)).collect();
         let links: BTreeMap<&str, &Link> = self.links.iter().map(|link| (link.path.as_str(), link)).collect();
         let folders = self.folders();
         let (mut failures, mut present) = (Vec::new(), Vec::new());
@@ -50,13 +51,16 @@ impl Expected {
                 }
                 (_, Some(link), _) => link_problem(entry, link),
                 (_, _, true) => kind_problem(entry, &Kind::Folder),
-                _ => Some(Failure::refused("E-TREE-EXTRA", format!("{path} is in no RECORD")).found(shown(&entry.kind))),
+                _ => Some(
+                    Failure::refused("E-TREE-EXTRA", format!("{path} is in no RECORD"))
+                        .found(shown(&entry.kind)),
+                ),
             };
             failures.extend(problem.map(|failure| failure.hint(mend(root, path))));
         }
-        let readable = present.into_iter().filter(|(entry, file)| {
-            entry.kind == Kind::File && entry.size_bytes == file.size_bytes
-        });
+        let readable = present
+            .into_iter()
+            .filter(|(entry, file)| entry.kind == Kind::File && entry.size_bytes == file.size_bytes);
         let (now, wrong) = contents(root, &readable.map(|(_, file)| file).collect::<Vec<_>>(), known)?;
         failures.extend(wrong);
         Failure::all(failures)?;
@@ -69,7 +73,8 @@ impl Expected {
     /// The folders that files and links lie in, outermost first.
     #[must_use]
     pub fn folders(&self) -> BTreeSet<&str> {
-        let paths = self.tree.files.iter().map(|file| &file.path).chain(self.links.iter().map(|link| &link.path));
+        let paths =
+            self.tree.files.iter().map(|file| &file.path).chain(self.links.iter().map(|link| &link.path));
         paths.flat_map(|path| path.match_indices('/').map(|(end, _)| &path[..end])).collect()
     }
 }
@@ -144,7 +149,10 @@ fn shown(kind: &Kind) -> String {
 }
 
 fn mend(root: &Path, path: &str) -> String {
-    format!("find out who changed it, then rm -r {} and run again: the wheel's file is put back", root.join(path).display())
+    format!(
+        "find out who changed it, then rm -r {} and run again: the wheel's file is put back",
+        root.join(path).display()
+    )
 }
 
 #[cfg(test)]
@@ -162,8 +170,14 @@ mod tests {
             std::fs::create_dir_all(full.parent().unwrap()).unwrap();
             put(&full, bytes.as_bytes());
             stamp(&full, path);
-            let mode = fs_err::metadata(&full).map(|m| std::os::unix::fs::MetadataExt::mode(&m)).unwrap() & 0o7777;
-            TreeFile { path: path.into(), mode, size_bytes: bytes.len() as u64, sha256: Digest::of(bytes.as_bytes()) }
+            let mode =
+                fs_err::metadata(&full).map(|m| std::os::unix::fs::MetadataExt::mode(&m)).unwrap() & 0o7777;
+            TreeFile {
+                path: path.into(),
+                mode,
+                size_bytes: bytes.len() as u64,
+                sha256: Digest::of(bytes.as_bytes()),
+            }
         });
         symlink("x.h", folder.path().join("a/y.h")).unwrap();
         let links = vec![Link { path: "a/y.h".into(), target: "x.h".into() }];

@@ -62,7 +62,8 @@ pub fn list(root: &Path) -> Outcome<Vec<Found>> {
     let mut found = Vec::new();
     for entry in WalkDir::new(root).min_depth(1).follow_links(false) {
         let entry = entry.map_err(|error| Failure::could_not_judge("E-IO", error.to_string()))?;
-        let metadata = entry.metadata().map_err(|error| Failure::could_not_judge("E-IO", error.to_string()))?;
+        let metadata =
+            entry.metadata().map_err(|error| Failure::could_not_judge("E-IO", error.to_string()))?;
         let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
         let Some(path) = relative.to_str() else {
             let what = format!("{} has a name that is not UTF-8", entry.path().display());

@@ -28,7 +28,11 @@ pub(super) fn unpack(packed: &Packed<'_>) -> Result<(Vec<u8>, Digest), Fault> {
         true => Ok((bytes, hasher.finish())),
         false => {
             let hex = |sum: u32| format!("{sum:08x}");
-            Err(Fault::differs("CRC-32 of the unpacked bytes differs from the headers", hex(packed.crc32), hex(crc.sum())))
+            Err(Fault::differs(
+                "CRC-32 of the unpacked bytes differs from the headers",
+                hex(packed.crc32),
+                hex(crc.sum()),
+            ))
         }
     }
 }
@@ -49,7 +53,10 @@ fn inflate(packed: &Packed<'_>, mut seen: impl FnMut(&[u8])) -> Result<Vec<u8>, 
             .map_err(|error| Fault::new(format!("the deflate stream is damaged: {error}")))?;
         let new = usize::try_from(inflater.total_out() - made_before).unwrap_or(usize::MAX);
         if new > 0 && made == packed.size_bytes {
-            return Err(Fault::new(format!("inflates to more than the {} bytes of the headers", packed.size_bytes)));
+            return Err(Fault::new(format!(
+                "inflates to more than the {} bytes of the headers",
+                packed.size_bytes
+            )));
         }
         seen(&bytes[made..made + new]);
         made += new;
@@ -63,7 +70,9 @@ fn inflate(packed: &Packed<'_>, mut seen: impl FnMut(&[u8])) -> Result<Vec<u8>, 
     }
     match (made == packed.size_bytes, read == packed.data.len()) {
         (true, true) => Ok(bytes),
-        (false, _) => Err(Fault::differs("inflates to another size than the headers say", packed.size_bytes, made)),
+        (false, _) => {
+            Err(Fault::differs("inflates to another size than the headers say", packed.size_bytes, made))
+        }
         (true, false) => {
             Err(Fault::differs("bytes follow the end of the deflate stream", read, packed.data.len()))
         }

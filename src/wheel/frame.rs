@@ -61,7 +61,8 @@ pub(super) fn entries<'a>(file: &str, bytes: &'a [u8]) -> Outcome<Vec<Entry<'a>>
     let (mut found, mut spans, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     let (mut count, mut unpacked_bytes, mut next) = (0, 0u64, end.directory);
     for header in archive.entries() {
-        let header = header.map_err(|error| frame(Fault::new(format!("the central directory is damaged: {error}"))))?;
+        let header = header
+            .map_err(|error| frame(Fault::new(format!("the central directory is damaged: {error}"))))?;
         count += 1;
         if header.central_directory_offset() != next as u64 {
             return Err(frame(Fault::new("the central directory has a gap")));
@@ -78,7 +79,8 @@ pub(super) fn entries<'a>(file: &str, bytes: &'a [u8]) -> Outcome<Vec<Entry<'a>>
         }
     }
     if count != end.entries || next != bytes.len() - END_BYTES {
-        let fault = Fault::differs("the end record counts other entries than the directory has", end.entries, count);
+        let fault =
+            Fault::differs("the end record counts other entries than the directory has", end.entries, count);
         failures.push(frame(fault));
     }
     if unpacked_bytes > MAX_UNPACKED_BYTES.min((bytes.len() as u64).saturating_mul(MAX_GROWTH)) {
@@ -106,7 +108,10 @@ fn central_variable_bytes(bytes: &[u8], at: usize) -> usize {
 
 /// The end record is the file's last 22 bytes: one disk, no comment, no zip64, the directory right before it.
 fn end(bytes: &[u8]) -> Result<End, Fault> {
-    let at = bytes.len().checked_sub(END_BYTES).ok_or_else(|| Fault::new("the file is shorter than an end record"))?;
+    let at = bytes
+        .len()
+        .checked_sub(END_BYTES)
+        .ok_or_else(|| Fault::new("the file is shorter than an end record"))?;
     if !bytes[at..].starts_with(b"PK\x05\x06") {
         return Err(Fault::new("the file does not end with an end record: trailing data or a comment"));
     }
@@ -126,7 +131,11 @@ fn end(bytes: &[u8]) -> Result<End, Fault> {
         return Err(Fault::new("the archive has a zip64 locator"));
     }
     if directory + size != at {
-        return Err(Fault::differs("the central directory does not end at the end record", at, directory + size));
+        return Err(Fault::differs(
+            "the central directory does not end at the end record",
+            at,
+            directory + size,
+        ));
     }
     Ok(End { entries: all, directory })
 }
@@ -163,9 +172,13 @@ fn entry<'a>(
     let packed_bytes = usize::try_from(header.compressed_size_hint()).unwrap_or(usize::MAX);
     let size_bytes = usize::try_from(header.uncompressed_size_hint()).unwrap_or(usize::MAX);
     let end = data.checked_add(packed_bytes).filter(|end| *end <= directory);
-    let end = end.ok_or_else(|| ("E-ZIP-OVERLAP", Fault::new("its data reach into the central directory")))?;
+    let end =
+        end.ok_or_else(|| ("E-ZIP-OVERLAP", Fault::new("its data reach into the central directory")))?;
     if method == Method::Stored && packed_bytes != size_bytes {
-        return Err(("E-ZIP-DIFF", Fault::differs("stored bytes have another size", size_bytes, packed_bytes)));
+        return Err((
+            "E-ZIP-DIFF",
+            Fault::differs("stored bytes have another size", size_bytes, packed_bytes),
+        ));
     }
     let (folder, mode) = mode(header, size_bytes, packed_bytes)?;
     let name = std::str::from_utf8(raw.as_ref()).unwrap_or_default();
@@ -180,10 +193,16 @@ fn plain(header: &ZipFileHeaderRecord<'_>) -> Result<Method, EntryFault> {
         return Err(("E-ZIP-METHOD", Fault::new("the entry is encrypted")));
     }
     if flags.has_data_descriptor() {
-        return Err(("E-ZIP-METHOD", Fault::new("the entry has a data descriptor: sizes must stand in its headers")));
+        return Err((
+            "E-ZIP-METHOD",
+            Fault::new("the entry has a data descriptor: sizes must stand in its headers"),
+        ));
     }
     if flags.bits() & !0x0800 != 0 {
-        return Err(("E-ZIP-METHOD", Fault::new(format!("the entry has unknown flags {:#06x}", flags.bits()))));
+        return Err((
+            "E-ZIP-METHOD",
+            Fault::new(format!("the entry has unknown flags {:#06x}", flags.bits())),
+        ));
     }
     let mut extra = header.extra_fields();
     if !extra.remaining_bytes().is_empty() {
@@ -197,13 +216,17 @@ fn plain(header: &ZipFileHeaderRecord<'_>) -> Result<Method, EntryFault> {
     match method {
         0 => Ok(Method::Stored),
         8 => Ok(Method::Deflated),
-        _ => Err(("E-ZIP-METHOD", Fault::differs("packed by another method", "stored (0) or deflated (8)", method))),
+        _ => Err((
+            "E-ZIP-METHOD",
+            Fault::differs("packed by another method", "stored (0) or deflated (8)", method),
+        )),
     }
 }
 
 /// Where the data begin, if the local header at `start` says what the central one says.
 fn both_headers(before: &[u8], central: &[u8], start: usize, name: &[u8]) -> Result<usize, EntryFault> {
-    let local = before.get(start..).filter(|local| local.len() >= LOCAL_BYTES && local.starts_with(b"PK\x03\x04"));
+    let local =
+        before.get(start..).filter(|local| local.len() >= LOCAL_BYTES && local.starts_with(b"PK\x03\x04"));
     let Some(local) = local else {
         return Err(("E-ZIP-DIFF", Fault::new(format!("no local header at byte {start}"))));
     };
@@ -237,14 +260,20 @@ fn mode(header: &ZipFileHeaderRecord<'_>, size: usize, packed: usize) -> Result<
         (0o10, false) | (0o4, true) => {}
         _ => {
             let expected = if folder { "a folder (04)" } else { "a regular file (010)" };
-            return Err(("E-ZIP-TYPE", Fault::differs("the entry has another file type", expected, format!("{kind:#o}"))));
+            return Err((
+                "E-ZIP-TYPE",
+                Fault::differs("the entry has another file type", expected, format!("{kind:#o}")),
+            ));
         }
     }
     if header.version_made_by().creator_system() != rawzip::CreatorSystem::UNIX {
         return Err(("E-ZIP-TYPE", Fault::new("the entry's mode was not made by a Unix system")));
     }
     if bits & 0o7000 != 0 || bits & 0o400 == 0 {
-        return Err(("E-ZIP-MODE", Fault::new(format!("the mode {bits:04o} has special bits, or its owner cannot read"))));
+        return Err((
+            "E-ZIP-MODE",
+            Fault::new(format!("the mode {bits:04o} has special bits, or its owner cannot read")),
+        ));
     }
     if folder && (size, packed, header.crc32()) != (0, 0, 0) {
         return Err(("E-ZIP-TYPE", Fault::new("the folder has content")));

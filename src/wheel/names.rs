@@ -1,9 +1,10 @@
 //! Entry names: printable ASCII, relative, without a second spelling of any path.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::Fault;
 use super::frame::Entry;
+use crate::tree::second_spelling;
 use crate::{Failure, Outcome};
 
 /// Longest path and longest component of an entry.
@@ -21,7 +22,9 @@ pub(super) fn fault(raw: &[u8]) -> Option<(&'static str, Fault)> {
         return name("the name is absolute");
     }
     if let Some(odd) = text.chars().find(|c| !matches!(c, ' '..='~')) {
-        return name(&format!("the name holds {odd:?}: names here are printable ASCII, each with one spelling"));
+        return name(&format!(
+            "the name holds {odd:?}: names here are printable ASCII, each with one spelling"
+        ));
     }
     if let Some(odd) = text.chars().find(|c| "\\:\"*?<>|".contains(*c)) {
         return name(&format!("the name holds {odd:?}: a drive, a pattern or another system's separator"));
@@ -33,7 +36,9 @@ pub(super) fn fault(raw: &[u8]) -> Option<(&'static str, Fault)> {
     if components.clone().any(|component| component.is_empty() || component == ".") {
         return name("the name has an empty or a `.` component");
     }
-    if text.len() > MAX_PATH_BYTES || components.clone().any(|component| component.len() > MAX_COMPONENT_BYTES) {
+    if text.len() > MAX_PATH_BYTES
+        || components.clone().any(|component| component.len() > MAX_COMPONENT_BYTES)
+    {
         return name("the name is too long");
     }
     None
@@ -42,45 +47,19 @@ pub(super) fn fault(raw: &[u8]) -> Option<(&'static str, Fault)> {
 /// No path twice, none that differs in letter case only, none that is a file here and a folder there.
 pub(super) fn check(file: &str, entries: &[Entry<'_>]) -> Outcome<()> {
     let mut failures = Vec::new();
-    let mut known = Paths::default();
+    let mut paths = BTreeSet::new();
     for entry in entries {
-        if let Err((code, fault)) = known.add(&entry.path, entry.folder) {
-            failures.push(fault.at(code, file, &entry.path));
+        if !paths.insert(&entry.path) {
+            let fault = Fault::new("the path stands twice in the archive");
+            failures.push(fault.at("E-ZIP-DUPLICATE", file, &entry.path));
         }
     }
+    // A folder is written as its own first entry would be, so that both kinds obey one rule.
+    let spelled: Vec<String> =
+        entries.iter().map(|e| if e.folder { format!("{}/", e.path) } else { e.path.clone() }).collect();
+    failures.extend(second_spelling(spelled.iter().map(String::as_str)).map(|(first, second)| {
+        let fault = Fault::differs("one path has two spellings or types", first, second);
+        fault.at("E-ZIP-NAME", file, second)
+    }));
     Failure::all(failures)
-}
-
-/// The paths of one or more wheels, with the folders that they imply.
-#[derive(Default)]
-pub(crate) struct Paths {
-    /// Lower-case path to the path as first seen, and whether it is a folder.
-    seen: BTreeMap<String, (String, bool)>,
-}
-
-impl Paths {
-    /// Adds the path of a file or folder, unless it collides.
-    pub(super) fn add(&mut self, path: &str, folder: bool) -> Result<(), (&'static str, Fault)> {
-        for (end, _) in path.match_indices('/') {
-            self.collide(&path[..end], true)?;
-        }
-        let before = self.seen.len();
-        self.collide(path, folder)?;
-        match folder || self.seen.len() > before {
-            true => Ok(()),
-            false => Err(("E-ZIP-DUPLICATE", Fault::new("the path stands twice in the archive"))),
-        }
-    }
-
-    fn collide(&mut self, path: &str, folder: bool) -> Result<(), (&'static str, Fault)> {
-        let (first, was_folder) =
-            self.seen.entry(path.to_ascii_lowercase()).or_insert_with(|| (path.to_owned(), folder));
-        if first != path {
-            return Err(("E-ZIP-NAME", Fault::new(format!("differs from {first} in letter case only"))));
-        }
-        match *was_folder == folder {
-            true => Ok(()),
-            false => Err(("E-ZIP-NAME", Fault::new(format!("{path} is a file and a folder")))),
-        }
-    }
 }

@@ -24,9 +24,10 @@ pub(super) fn read(package: &Package, entries: &[Entry<'_>]) -> Outcome<(Vec<Dig
     let folder = format!("{}-{}.dist-info", package.escaped_name(), package.version);
     let path = format!("{folder}/RECORD");
     let refuse = |code, what: String| Failure::refused(code, format!("{}: {what}", package.file));
-    let foreign = entries.iter().filter_map(|entry| entry.path.split('/').next()).find(|top| {
-        top.to_ascii_lowercase().ends_with(".dist-info") && *top != folder
-    });
+    let foreign = entries
+        .iter()
+        .filter_map(|entry| entry.path.split('/').next())
+        .find(|top| top.to_ascii_lowercase().ends_with(".dist-info") && *top != folder);
     if let Some(top) = foreign {
         return Err(refuse("E-RECORD-SET", format!("{top} is another package's folder")).expected(folder));
     }
@@ -48,7 +49,9 @@ pub(super) fn read(package: &Package, entries: &[Entry<'_>]) -> Outcome<(Vec<Dig
                 format!("{}: {} is not in RECORD", package.file, entry.path),
             )),
             Some(Row { claim: None, .. }) => digests.push(own_sha256),
-            Some(Row { line, claim: Some((_, size_bytes)) }) if size_bytes != entry.packed.size_bytes as u64 => {
+            Some(Row { line, claim: Some((_, size_bytes)) })
+                if size_bytes != entry.packed.size_bytes as u64 =>
+            {
                 let what = format!("{}: size of {} differs from the zip's headers", at(line), entry.path);
                 let failure = Failure::refused("E-RECORD-SIZE", what);
                 failures.push(failure.expected(entry.packed.size_bytes).found(size_bytes));
@@ -57,7 +60,8 @@ pub(super) fn read(package: &Package, entries: &[Entry<'_>]) -> Outcome<(Vec<Dig
         }
     }
     for (path, row) in rows {
-        failures.push(Failure::refused("E-RECORD-SET", format!("{}: {path} is not in the wheel", at(row.line))));
+        failures
+            .push(Failure::refused("E-RECORD-SET", format!("{}: {path} is not in the wheel", at(row.line))));
     }
     Failure::all(failures)?;
     Ok((digests, own_sha256))
@@ -103,12 +107,18 @@ fn row(record: &csv::StringRecord, own: &str) -> Result<(String, Option<(Digest,
             false => Err(("E-RECORD-FORMAT", Fault::new("RECORD's own row has neither hash nor size"))),
         };
     }
-    let form = || ("E-RECORD-HASH", Fault::differs("the hash has another form", "sha256= and 43 digits of URL-safe base64", hash));
+    let form = || {
+        (
+            "E-RECORD-HASH",
+            Fault::differs("the hash has another form", "sha256= and 43 digits of URL-safe base64", hash),
+        )
+    };
     let digits = hash.strip_prefix("sha256=").filter(|digits| digits.len() == 43).ok_or_else(form)?;
     let bytes: [u8; 32] =
         URL_SAFE_NO_PAD.decode(digits).ok().and_then(|bytes| bytes.try_into().ok()).ok_or_else(form)?;
     let size_bytes = size.parse().ok().filter(|bytes: &u64| bytes.to_string() == size);
-    let size_bytes =
-        size_bytes.ok_or_else(|| ("E-RECORD-FORMAT", Fault::differs("the size has another form", "decimal digits", size)))?;
+    let size_bytes = size_bytes.ok_or_else(|| {
+        ("E-RECORD-FORMAT", Fault::differs("the size has another form", "decimal digits", size))
+    })?;
     Ok((path.to_owned(), Some((Digest::from_bytes(bytes), size_bytes))))
 }

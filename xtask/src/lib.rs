@@ -1,7 +1,16 @@
-//! The stages of the orchestrator, each turning records into a record, and the doors to the outside.
+//! The stages of `cargo xtask …`, each turning records into a record, and the doors to the outside.
 
+pub mod attempts;
+pub mod build_runtime;
+pub mod cli;
 pub mod compile;
+pub mod fetch;
+pub mod load;
+pub mod lock_command;
 pub mod ninja;
+pub mod progress;
 pub mod sys;
 pub mod trees;
+pub mod unpack;
+pub mod worker;
 pub mod wrap;

@@ -7,4 +7,6 @@ pub mod interrupt;
 pub mod layout;
 pub mod limits;
 pub mod proc;
+pub mod random;
 pub mod sandbox;
+pub mod scratch;

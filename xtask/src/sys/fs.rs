@@ -1,8 +1,10 @@
 //! Writing files: a final name is reached only by rename, so what has its name is whole.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, UNIX_EPOCH};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use requal::Outcome;
 use tempfile::NamedTempFile;
 
@@ -18,4 +20,95 @@ pub fn write(path: &Utf8Path, bytes: &[u8]) -> Outcome<()> {
     file.as_file().sync_data()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// A private folder beside a tree, on the same file system, where files get content, mode and mtime before they get their
+/// name. It goes when dropped; what a killed run left is removed by the next one.
+#[derive(Debug)]
+pub struct Staging {
+    folder: Utf8PathBuf,
+}
+
+impl Staging {
+    /// An empty staging folder beside `root`; `root`'s parent is made if it is missing.
+    ///
+    /// # Errors
+    /// `E-IO`.
+    pub fn beside(root: &Utf8Path) -> Outcome<Self> {
+        let name = root.file_name().unwrap_or("tree");
+        let folder = root.with_file_name(format!(".staging-{name}"));
+        if let Some(parent) = root.parent() {
+            fs_err::create_dir_all(parent)?;
+        }
+        remove(&folder)?;
+        fs_err::create_dir(&folder)?;
+        Ok(Self { folder })
+    }
+
+    /// A new file called `number` with `bytes`, `mode` and `mtime_s`, all in place before the file is closed. It is not
+    /// synced: whoever uses the tree checks its content first.
+    ///
+    /// # Errors
+    /// `E-IO`.
+    pub fn file(&self, number: usize, bytes: &[u8], mode: u32, mtime_s: i64) -> Outcome<Utf8PathBuf> {
+        let path = self.folder.join(number.to_string());
+        let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&path)?;
+        file.write_all(bytes)?;
+        file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        let since_1970 = Duration::from_secs(u64::try_from(mtime_s).unwrap_or_default());
+        file.file().set_modified(UNIX_EPOCH + since_1970)?;
+        Ok(path)
+    }
+
+    /// A new symbolic link that says `target`.
+    ///
+    /// # Errors
+    /// `E-IO`.
+    pub fn link(&self, target: &str) -> Outcome<Utf8PathBuf> {
+        let path = self.folder.join("link");
+        fs_err::os::unix::fs::symlink(target, &path)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // A folder that stays is removed by the next run, which reports why it cannot.
+        let _ = remove(&self.folder);
+    }
+}
+
+/// Removes a folder that this tool made, if it is there, without following links.
+///
+/// # Errors
+/// `E-IO`.
+pub fn remove(folder: &Utf8Path) -> Outcome<()> {
+    match fs_err::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Makes `folder` with mode 0755, whatever the umask; its parent exists.
+///
+/// # Errors
+/// `E-IO`.
+pub fn make_folder(folder: &Utf8Path) -> Outcome<()> {
+    match fs_err::create_dir(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error.into()),
+        _ => {}
+    }
+    let mode = std::fs::Permissions::from_mode(0o755);
+    if fs_err::symlink_metadata(folder)?.permissions().mode() & 0o7777 != 0o755 {
+        fs_err::set_permissions(folder, mode)?;
+    }
+    Ok(())
+}
+
+/// Gives the finished file or link `staged` its final name.
+///
+/// # Errors
+/// `E-IO`.
+pub fn rename(staged: &Utf8Path, path: &Utf8Path) -> Outcome<()> {
+    Ok(fs_err::rename(staged, path)?)
 }

@@ -1,0 +1,187 @@
+//! Wheels to one tree: what is missing is written, what is there is checked, and nothing else may be there.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use requal::tree::{Expected, Known, Link, Tree, TreeFile, mtime_s};
+use requal::wheel::{Archive, MAX_UNPACKED_BYTES, Pinned, Wheel};
+use requal::{Failure, Outcome, parallel};
+
+use crate::sys::fs;
+
+/// An unpacked and checked tree, and the wheels that it came from.
+#[derive(Clone, Debug)]
+pub struct Toolchain {
+    /// The tree's folder.
+    pub root: Utf8PathBuf,
+    /// Every file of the tree.
+    pub tree: Tree,
+    /// The links in it, made here; no wheel has them.
+    pub links: Vec<Link>,
+    /// The wheels in the lock's order, each with its own files.
+    pub wheels: Vec<Wheel>,
+    /// Files and links that this run wrote, because they were missing.
+    pub written: Vec<String>,
+}
+
+impl Toolchain {
+    /// The wheels that hold `path`; none for a link.
+    pub fn owners(&self, path: &str) -> impl Iterator<Item = &Wheel> {
+        self.wheels.iter().filter(move |wheel| wheel.tree.files.iter().any(|file| file.path == path))
+    }
+}
+
+/// The one link that the pinned wheels lack: `-lcudart` looks for the name without a version.
+#[must_use]
+pub fn toolchain_links() -> Vec<Link> {
+    vec![Link { path: "nvidia/cu13/lib/libcudart.so".into(), target: "libcudart.so.13".into() }]
+}
+
+/// Unpacks `wheels` into `root` and checks the whole tree. A link whose target is in no wheel is not made.
+///
+/// Equal files keep bytes, mode and mtime. Nothing is written before all wheels were judged and all that is there was
+/// found right. New files are staged beside `root` and renamed, so a file that has its name is whole; a run that was
+/// killed leaves missing files, which the next run writes.
+///
+/// # Errors
+/// `E-ZIP-*`, `E-RECORD-*`, `E-TREE-*` (exit 1), `E-IO`.
+pub fn unpack(wheels: &[Pinned], links: &[Link], root: &Utf8Path) -> Outcome<Toolchain> {
+    let opened = wheels.iter().map(Pinned::open);
+    let archives = every(opened.collect())?;
+    let expected = merge(&archives, links)?;
+    let before = expected.check(root.as_std_path(), &Known::new())?;
+    let mut known = before.known;
+    if !before.missing.is_empty() {
+        let files = contents(&archives, &before.missing)?;
+        write(root, &expected, &before.missing, &files)?;
+        known.extend(files.into_iter().map(|new| (new.file.path.clone(), new.file.sha256)));
+    }
+    let after = expected.check(root.as_std_path(), &known)?;
+    if let Some(path) = after.missing.first() {
+        let what = format!("{path} was unpacked and is missing: something else changes {root}");
+        return Err(Failure::could_not_judge("E-TREE-MISSING", what));
+    }
+    Ok(Toolchain {
+        root: root.to_owned(),
+        tree: expected.tree,
+        links: expected.links,
+        wheels: archives.into_iter().map(|archive| archive.wheel).collect(),
+        written: before.missing,
+    })
+}
+
+/// All results, or all failures together.
+fn every<T>(results: Vec<Outcome<T>>) -> Outcome<Vec<T>> {
+    let (mut values, mut failures) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    Failure::all(failures)?;
+    Ok(values)
+}
+
+/// The tree of all wheels together. Two wheels may own one path only with equal bytes and mode.
+fn merge(archives: &[Archive<'_>], links: &[Link]) -> Outcome<Expected> {
+    let mut owned: BTreeMap<&str, (&Wheel, &TreeFile)> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for wheel in archives.iter().map(|archive| &archive.wheel) {
+        for file in &wheel.tree.files {
+            match owned.insert(&file.path, (wheel, file)) {
+                Some((other, first)) if first != file => failures.push(collision(other, first, wheel, file)),
+                _ => {}
+            }
+        }
+    }
+    let links = links.iter().filter(|link| {
+        let folder = Utf8Path::new(&link.path).parent().unwrap_or(Utf8Path::new(""));
+        owned.contains_key(folder.join(&link.target).as_str())
+    });
+    let links: Vec<Link> = links.cloned().collect();
+    failures.extend(links.iter().filter_map(|link| {
+        let (wheel, _) = owned.get(link.path.as_str())?;
+        let what = format!("{} holds {}, where a link is declared", wheel.file, link.path);
+        Some(Failure::refused("E-TREE-COLLISION", what))
+    }));
+    let spellings = owned.keys().copied().chain(links.iter().map(|link| link.path.as_str()));
+    failures.extend(requal::tree::second_spelling(spellings).map(|(first, second)| {
+        let owner = |path| owned.get(path).map_or("a declared link", |(wheel, _)| wheel.file.as_str());
+        Failure::refused("E-TREE-COLLISION", "two wheels give one path different spellings or types")
+            .expected(format!("{first}  ({})", owner(first)))
+            .found(format!("{second}  ({})", owner(second)))
+    }));
+    let total_bytes: u64 = owned.values().map(|(_, file)| file.size_bytes).sum();
+    if total_bytes > 2 * MAX_UNPACKED_BYTES {
+        failures.push(Failure::refused("E-ZIP-BOMB", format!("the wheels unpack to {total_bytes} bytes")));
+    }
+    Failure::all(failures)?;
+    let files = owned.into_values().map(|(_, file)| file.clone()).collect();
+    Ok(Expected { tree: Tree::new(files), links })
+}
+
+fn collision(other: &Wheel, first: &TreeFile, wheel: &Wheel, file: &TreeFile) -> Box<Failure> {
+    // Named in one order, whichever wheel came first.
+    let mut sides = [(other, first), (wheel, file)];
+    sides.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    let [a, b] = sides.map(|(wheel, file)| {
+        format!("{} {}: {} mode {:04o}", wheel.name, wheel.version, file.sha256, file.mode)
+    });
+    let what = format!("{} and {} both hold {}, and differ", sides[0].0.name, sides[1].0.name, file.path);
+    Failure::refused("E-TREE-COLLISION", what).expected(a).found(b).hint("cargo xtask lock --check")
+}
+
+/// A judged file that is to be written.
+struct New<'a> {
+    file: &'a TreeFile,
+    bytes: Vec<u8>,
+}
+
+/// The bytes of the files at `paths`. Every wheel that holds one of them is judged as a whole first.
+fn contents<'a>(archives: &'a [Archive<'_>], paths: &[String]) -> Outcome<Vec<New<'a>>> {
+    let missing: std::collections::BTreeSet<&str> = paths.iter().map(String::as_str).collect();
+    let wanted = archives
+        .iter()
+        .filter(|archive| archive.wheel.tree.files.iter().any(|file| missing.contains(file.path.as_str())));
+    let mut jobs: Vec<(&Archive<'_>, usize)> = wanted
+        .flat_map(|archive| (0..archive.wheel.tree.files.len()).map(move |index| (archive, index)))
+        .collect();
+    let file = |(archive, index): (&'a Archive<'_>, usize)| &archive.wheel.tree.files[index];
+    jobs.sort_by_key(|job| std::cmp::Reverse(file(*job).size_bytes));
+    let judged = parallel::map(&jobs, |(archive, index)| {
+        let bytes = archive.content(*index)?;
+        // What is not missing was judged, and its bytes are not kept.
+        Ok(missing.contains(archive.wheel.tree.files[*index].path.as_str()).then_some(bytes))
+    });
+    let judged = every(judged)?;
+    let mut new: BTreeMap<&str, New<'a>> = BTreeMap::new();
+    for (job, bytes) in jobs.into_iter().zip(judged) {
+        if let Some(bytes) = bytes {
+            new.insert(&file(job).path, New { file: file(job), bytes });
+        }
+    }
+    Ok(new.into_values().collect())
+}
+
+/// Stages `files` and the missing links beside `root`, then renames each to its place.
+fn write(root: &Utf8Path, expected: &Expected, missing: &[String], files: &[New<'_>]) -> Outcome<()> {
+    let staging = fs::Staging::beside(root)?;
+    let numbered: Vec<(usize, &New<'_>)> = files.iter().enumerate().collect();
+    let staged = parallel::map(&numbered, |(number, new)| {
+        staging.file(*number, &new.bytes, new.file.mode, mtime_s(&new.file.path))
+    });
+    let staged = every(staged)?;
+    fs::make_folder(root)?;
+    for folder in expected.folders() {
+        fs::make_folder(&root.join(folder))?;
+    }
+    for (new, staged) in files.iter().zip(staged) {
+        fs::rename(&staged, &root.join(&new.file.path))?;
+    }
+    for link in expected.links.iter().filter(|link| missing.contains(&link.path)) {
+        let staged = staging.link(&link.target)?;
+        fs::rename(&staged, &root.join(&link.path))?;
+    }
+    Ok(())
+}
