@@ -1,40 +1,11 @@
 //! The record that a compile leaves beside its object: what it was, what it read and what came out.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::digest::Hasher;
-use crate::ptxas::KernelResources;
+use crate::receipt::{Input, Kernel};
 use crate::target::Target;
-
-/// Where an input stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Root {
-    /// In the tree that is built; the path is relative to it.
-    Tree,
-    /// In the pinned toolchain; the path is relative to it.
-    Toolchain,
-    /// In the host's compiler and C library; the path is absolute.
-    System,
-    /// Made in this build: an object that a link reads.
-    Build,
-}
-
-/// A file that a compile read.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Input {
-    /// Where it stands.
-    pub root: Root,
-    /// Its path there.
-    pub path: String,
-    /// SHA-256 of its content.
-    pub sha256: Digest,
-    /// Size of its content.
-    pub size_bytes: u64,
-}
 
 /// The record of one compile, kept beside the object in the build folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +25,7 @@ pub struct UnitRecord {
     /// Targets that the object holds.
     pub targets: Vec<Target>,
     /// What ptxas said of each kernel.
-    pub kernels: Vec<KernelResources>,
+    pub kernels: Vec<Kernel>,
 }
 
 /// The record of one link, kept beside the module in the build folder.

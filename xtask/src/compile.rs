@@ -9,7 +9,8 @@ use requal::command::Place;
 use requal::limits::{Applied, Limits};
 use requal::plan::{ModulePlan, UnitPlan};
 use requal::target::Target;
-use requal::unit::{Input, KeyParts, ModuleRecord, Root, UnitRecord, key};
+use requal::receipt::{Input, Root};
+use requal::unit::{KeyParts, ModuleRecord, UnitRecord, key};
 use requal::versions::HostCompiler;
 use requal::{Digest, Failure, Outcome};
 use serde::de::DeserializeOwned;
@@ -106,7 +107,7 @@ pub fn build(site: &Site, tree: &SourceTree, plan: &ModulePlan) -> Outcome<Built
     Ok(Built { units, module, compiled, linked, applied, folder: work.folder })
 }
 
-fn unrecorded(output: &str) -> Box<Failure> {
+pub(crate) fn unrecorded(output: &str) -> Box<Failure> {
     Failure::build_failed("E-BUILD-RECORD", format!("{output} is not what its record says, right after it was made"))
         .expected("the recorded digest and inputs")
         .found("another content: something else writes to the scratch, or an input changed meanwhile")
@@ -236,7 +237,8 @@ fn targets(targets: &[Target]) -> String {
 /// Whether every host file among `inputs` has the recorded content. Files of the trees are covered by their digests.
 fn unchanged(inputs: &[Input], checked: &mut Checked) -> bool {
     inputs.iter().filter(|input| input.root == Root::System).all(|input| {
-        let found = checked.entry(input.path.clone()).or_insert_with(|| file_digest(Utf8Path::new(&input.path)));
+        let path = format!("/{}", input.path);
+        let found = checked.entry(path).or_insert_with_key(|path| file_digest(Utf8Path::new(path)));
         *found == Some(input.sha256)
     })
 }

@@ -11,7 +11,7 @@ use requal::command::{Place, file_name};
 use requal::judge::{self, DeclaredModule};
 use requal::target::Target;
 use requal::unit::{ModuleRecord, UnitRecord};
-use requal::{Digest, Exit, Failure, Outcome, depfile, ptxas};
+use requal::{Digest, Exit, Outcome, depfile, ptxas};
 
 use crate::sys::proc::Call;
 use crate::sys::{env, fs, layout};
@@ -104,7 +104,7 @@ impl Step {
             size_bytes: bytes.len() as u64,
             device_code_sha256: device_code.as_ref().map(|code| code.sha256),
             targets: device_code.map_or(Vec::new(), |code| code.targets),
-            kernels: ptxas::read(&output),
+            kernels: ptxas::read(&output)?,
         };
         self.publish(&record, &read)
     }

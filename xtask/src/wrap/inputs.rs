@@ -2,22 +2,21 @@
 
 use camino::Utf8Path;
 use requal::command::Place;
-use requal::unit::{Input, Root};
+use requal::receipt::{Input, RelativePath, Root};
 use requal::{Digest, Failure, Outcome};
 
-/// Sorts `paths` under their roots and hashes each.
+/// Sorts `paths` under their roots and hashes each; what this build made itself is left out.
 ///
 /// # Errors
-/// `E-INPUT-STRAY` with every path that lies under no declared root.
+/// `E-INPUT-STRAY` with every path that lies under no declared root, `E-INPUT-NAME` for one that no record can hold.
 pub(super) fn hash(paths: &[String], place: &Place, system: &[String]) -> Outcome<Vec<Input>> {
     let mut inputs = Vec::new();
     let mut strays = Vec::new();
-    for path in paths {
+    for path in paths.iter().filter(|path| !Utf8Path::new(path).starts_with(&place.build)) {
         match root(path, place, system) {
-            Some((Root::Build, _)) => {}
             Some((root, relative)) => {
                 let (sha256, size_bytes) = Digest::of_reader(fs_err::File::open(path)?)?;
-                inputs.push(Input { root, path: relative, sha256, size_bytes });
+                inputs.push(Input { root, path: recorded(relative)?, sha256, size_bytes });
             }
             None => strays.push(
                 Failure::build_failed("E-INPUT-STRAY", format!("{path} was read, and lies under no declared root"))
@@ -32,14 +31,23 @@ pub(super) fn hash(paths: &[String], place: &Place, system: &[String]) -> Outcom
     Ok(inputs)
 }
 
+fn recorded(path: String) -> Outcome<RelativePath> {
+    RelativePath::new(path.clone()).map_err(|why| {
+        Failure::build_failed("E-INPUT-NAME", format!("{path} was read, and cannot stand in a record"))
+            .expected("a path of plain characters")
+            .found(why)
+            .hint("rename the file or folder")
+    })
+}
+
 /// Trees hold no links, so what lies in them is found by name; the host's folders do, and are compared without links.
 fn root(path: &str, place: &Place, system: &[String]) -> Option<(Root, String)> {
-    let ours = [(Root::Tree, &place.tree), (Root::Toolchain, &place.toolchain), (Root::Build, &place.build)];
+    let ours = [(Root::Tree, &place.tree), (Root::Toolchain, &place.toolchain)];
     let below = |at: &String| Utf8Path::new(path).strip_prefix(at).ok().map(Utf8Path::to_string);
     ours.into_iter().find_map(|(root, at)| below(at).map(|relative| (root, relative))).or_else(|| {
         let real = Utf8Path::new(path).canonicalize_utf8().ok()?;
         let declared = system.iter().any(|at| real.starts_with(at));
-        declared.then(|| (Root::System, real.to_string()))
+        declared.then(|| (Root::System, real.as_str().trim_start_matches('/').to_owned()))
     })
 }
 
@@ -55,7 +63,7 @@ mod tests {
         assert_eq!(at("/requal/tree/units/a.cu"), Some((Root::Tree, "units/a.cu".to_owned())));
         assert_eq!(at("/requal/toolchain/x.h"), Some((Root::Toolchain, "x.h".to_owned())));
         let header = "/usr/include/stdio.h";
-        assert_eq!(at(header), Some((Root::System, header.to_owned())));
+        assert_eq!(at(header), Some((Root::System, header[1..].to_owned())));
         for stray in ["/usr/bin/env", "/requal/tree2/a.h", "/usr/include/no-such.h", "a.h"] {
             assert_eq!(at(stray), None, "{stray}");
         }

@@ -1,0 +1,361 @@
+//! The last stage: what all stages gave becomes `runtime-build.json` and RUNTIME.md.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use requal::command::Place as Places;
+use requal::receipt::{self as record, Name, RelativePath, RuntimeBuild, Symbol, Token};
+use requal::target::Target;
+use requal::{Digest, Exit, Failure, Outcome, json, runtime_md};
+
+use super::show::Shown;
+use super::{LOCK, Options, Results};
+use crate::compile::room;
+use crate::sys::sandbox::{self, Mode};
+use crate::sys::{clock, fs, user};
+use crate::{attempts, trees};
+
+/// Writes the receipt, what it names beside it, and RUNTIME.md.
+pub(super) fn write(options: &Options, results: &Results) -> Outcome<Shown> {
+    let folder = options.receipts.clone().unwrap_or_else(|| options.scratch.join("receipts"));
+    fs::write(&folder.join(LOCK), &fs_err::read(options.repository.join(LOCK))?)?;
+    let manifest = fs_err::read(options.repository.join(&options.manifest))?;
+    fs::write(&folder.join(file_name(&options.manifest)), &manifest)?;
+    let receipt = RuntimeBuild::new(build(options, results)?, run(options, results, &folder)?);
+    let path = folder.join(record::FILE);
+    fs::write(&path, &json::write(&receipt)?)?;
+    fs::write(&folder.join("RUNTIME.md"), runtime_md::render(&receipt).as_bytes())?;
+    Ok(Shown::of(results, &path))
+}
+
+fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
+    let inputs = InputTable::of(results);
+    let site = &results.site;
+    Ok(record::Build {
+        tool: record::Tool { name: name("requal")?, version: name(env!("CARGO_PKG_VERSION"))? },
+        lock: record::NamedFile { file: path(LOCK)?, sha256: results.inputs.lock_sha256 },
+        manifest: record::NamedFile {
+            file: path(file_name(&options.manifest))?,
+            sha256: results.inputs.manifest_sha256,
+        },
+        wheels: wheels(results)?,
+        toolchain: toolchain(results)?,
+        versions: versions(results)?,
+        host_compiler: host_compiler(results)?,
+        place: place(options, results)?,
+        environment: room::environment(site).iter().map(|(n, v)| variable(results, n, v)).collect::<Outcome<_>>()?,
+        targets: targets(&results.inputs.manifest.targets)?,
+        trees: source_trees(results)?,
+        units: units(results, &inputs)?,
+        modules: modules(results, &inputs)?,
+        inputs: inputs.rows,
+        load_checks: results.load_orders.iter().map(|order| load_check(order)).collect::<Outcome<_>>()?,
+        scope: vec![record::Scope::Compiled, record::Scope::Linked, record::Scope::Loaded],
+        claims: vec![record::Claim::RebuildIsBitIdentical],
+        limitations: limitations(results),
+    })
+}
+
+fn limitations(results: &Results) -> Vec<record::Limitation> {
+    use record::Limitation::{InputsFromDepfiles, NotExecutedOnGpu, NotSandboxed, P2pNotExecuted};
+    let mut limitations = vec![InputsFromDepfiles];
+    if !results.site.sandboxed {
+        limitations.push(NotSandboxed);
+    }
+    limitations.push(NotExecutedOnGpu);
+    if results.inputs.trees.iter().any(|tree| tree.name == "p2p") {
+        limitations.push(P2pNotExecuted);
+    }
+    limitations
+}
+
+fn wheels(results: &Results) -> Outcome<Vec<record::Archive>> {
+    let wheel = |wheel: &requal::wheel::Wheel| {
+        let package = &wheel.package;
+        Ok(record::Archive {
+            name: name(&package.name)?,
+            version: name(&package.version)?,
+            file: path(&package.file)?,
+            size_bytes: package.size_bytes,
+            sha256: package.sha256,
+            record_sha256: wheel.record_sha256,
+            files: wheel.tree.files.len() as u64,
+            tree_sha256: wheel.tree.digest(),
+            yanked: results.yanked.contains(&package.name),
+        })
+    };
+    results.toolchain.wheels.iter().map(wheel).collect()
+}
+
+fn toolchain(results: &Results) -> Outcome<record::Toolchain> {
+    let link = |link: &requal::tree::Link| Ok(record::Link { path: path(&link.path)?, target: path(&link.target)? });
+    Ok(record::Toolchain {
+        tree_sha256: results.toolchain.tree.digest(),
+        files: results.toolchain.tree.files.clone(),
+        links: results.toolchain.links.iter().map(link).collect::<Outcome<_>>()?,
+    })
+}
+
+fn versions(results: &Results) -> Outcome<Vec<record::ComponentVersion>> {
+    let row = |row: &requal::versions::Row| {
+        Ok(record::ComponentVersion {
+            component: name(&row.component.replace(' ', "-"))?,
+            version: name(&row.version)?,
+            path: path(row.path.trim_start_matches('/'))?,
+        })
+    };
+    let mut rows: Vec<record::ComponentVersion> =
+        results.preflight.versions.iter().map(row).collect::<Outcome<_>>()?;
+    rows.sort_by(|a, b| (&a.component, &a.path).cmp(&(&b.component, &b.path)));
+    Ok(rows)
+}
+
+fn host_compiler(results: &Results) -> Outcome<record::HostCompiler> {
+    let host = &results.preflight.host;
+    let program = |program: &requal::versions::Program| {
+        Ok(record::Program {
+            name: name(&program.name)?,
+            path: token(program.path.as_str())?,
+            sha256: program.sha256,
+        })
+    };
+    Ok(record::HostCompiler {
+        path: token(host.path.as_str())?,
+        version: name(&host.version)?,
+        programs: host.programs.iter().map(program).collect::<Outcome<_>>()?,
+    })
+}
+
+/// The places as they are recorded: without a sandbox the scratch's real path is a digest and a name.
+fn recorded_place(results: &Results) -> Places {
+    if results.site.sandboxed {
+        return Places::fixed();
+    }
+    let at = |name: &str| format!("${{scratch}}/{name}");
+    Places { toolchain: at("toolchain"), tree: at("place/tree"), build: at("place/build") }
+}
+
+fn place(options: &Options, results: &Results) -> Outcome<record::Place> {
+    let place = recorded_place(results);
+    let path = Digest::of(options.scratch.as_str().as_bytes());
+    Ok(record::Place {
+        sandboxed: results.site.sandboxed,
+        toolchain: token(&place.toolchain)?,
+        tree: token(&place.tree)?,
+        build: token(&place.build)?,
+        scratch_path_sha256: (!results.site.sandboxed).then_some(path),
+    })
+}
+
+/// The environment is one for all units; the unit's own temporary folder is recorded as a pattern.
+fn variable(results: &Results, variable: &str, value: &str) -> Outcome<record::Variable> {
+    let value = value.replace("${unit}", "${build}/unit/${object}.d");
+    let value = recorded_place(results).resolve(&value, "");
+    Ok(record::Variable { name: name(variable)?, value: token(&value)? })
+}
+
+fn targets(targets: &[Target]) -> Outcome<record::Targets> {
+    let names = |machine: bool| {
+        let chosen = targets.iter().filter(|target| matches!(target, Target::MachineCode(_)) == machine);
+        chosen.map(|target| name(&target.to_string())).collect::<Outcome<Vec<Name>>>()
+    };
+    Ok(record::Targets { machine_code: names(true)?, ptx: names(false)? })
+}
+
+fn source_trees(results: &Results) -> Outcome<Vec<record::TreeRecord>> {
+    let all = &results.inputs.trees;
+    let tree = |tree: &trees::SourceTree| {
+        let base = tree.overlay.as_ref().and_then(|overlay| all.iter().find(|base| base.name == overlay.base));
+        Ok(record::TreeRecord {
+            name: name(&tree.name)?,
+            tree_sha256: tree.tree.digest(),
+            files: tree.tree.files.clone(),
+            base: base.map(|base| name(&base.name)).transpose()?,
+            overlay: match (&tree.overlay, base) {
+                (Some(overlay), Some(base)) => Some(record::OverlayRecord {
+                    tree_sha256: overlay.tree.digest(),
+                    changed: changes(&base.tree, &tree.tree)?,
+                }),
+                _ => None,
+            },
+        })
+    };
+    all.iter().map(tree).collect()
+}
+
+fn changes(base: &requal::tree::Tree, over: &requal::tree::Tree) -> Outcome<Vec<record::OverlayChange>> {
+    let before: BTreeMap<&str, Digest> = base.files.iter().map(|file| (file.path.as_str(), file.sha256)).collect();
+    let changed = over.files.iter().filter(|file| before.get(file.path.as_str()) != Some(&file.sha256));
+    let change = |file: &requal::tree::TreeFile| {
+        Ok(record::OverlayChange {
+            path: path(&file.path)?,
+            sha256_before: before.get(file.path.as_str()).copied(),
+            sha256_after: file.sha256,
+        })
+    };
+    changed.map(change).collect()
+}
+
+/// Everything that was read, each once; units and modules name rows by number.
+struct InputTable {
+    rows: Vec<record::Input>,
+}
+
+impl InputTable {
+    fn of(results: &Results) -> Self {
+        let lists = results.modules.iter().flat_map(|(_, built)| {
+            built.units.iter().map(|unit| &unit.inputs).chain([&built.module.inputs])
+        });
+        let rows: BTreeSet<record::Input> = lists.flatten().cloned().collect();
+        Self { rows: rows.into_iter().collect() }
+    }
+
+    fn numbers(&self, inputs: &[record::Input]) -> Vec<u32> {
+        let number = |input: &record::Input| self.rows.binary_search(input).ok().and_then(|at| u32::try_from(at).ok());
+        inputs.iter().filter_map(number).collect()
+    }
+}
+
+fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
+    let place = recorded_place(results);
+    let mut units = Vec::new();
+    for (plan, built) in &results.modules {
+        for (unit, made) in plan.units.iter().zip(&built.units) {
+            let argv = unit.argv.iter().map(|word| token(&place.resolve(word, &unit.object)));
+            let with_code = (!made.targets.is_empty()).then(|| targets(&made.targets)).transpose()?;
+            units.push(record::Unit {
+                tree: name(&plan.module.tree)?,
+                source: path(&unit.source)?,
+                object: path(&unit.object)?,
+                argv: argv.collect::<Outcome<_>>()?,
+                decision: record::Decision::Compiled,
+                reason: record::Reason::NotConsidered,
+                inputs: inputs.numbers(&made.inputs),
+                object_sha256: made.object_sha256,
+                size_bytes: made.size_bytes,
+                device_code_sha256: made.device_code_sha256,
+                targets: with_code,
+                kernels: made.kernels.clone(),
+            });
+        }
+    }
+    Ok(units)
+}
+
+fn modules(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Module>> {
+    let place = recorded_place(results);
+    let module = |(plan, built): &(requal::plan::ModulePlan, crate::compile::Built)| {
+        let (module, made) = (&plan.module, &built.module);
+        let file = format!("{}.so", module.name);
+        Ok(record::Module {
+            name: name(&module.name)?,
+            file: path(&file)?,
+            tree: name(&module.tree)?,
+            size_bytes: made.size_bytes,
+            sha256: made.sha256,
+            device_code_sha256: made.device_code_sha256,
+            marker: name(&module.name)?,
+            exports: made.exports.iter().map(|symbol| checked(Symbol::new(symbol))).collect::<Outcome<_>>()?,
+            needed: made.needed.iter().map(|library| path(library)).collect::<Outcome<_>>()?,
+            objects: plan.units.iter().map(|unit| path(&unit.object)).collect::<Outcome<_>>()?,
+            link_argv: plan.link_argv.iter().map(|w| token(&place.resolve(w, &file))).collect::<Outcome<_>>()?,
+            link_inputs: inputs.numbers(&made.inputs),
+        })
+    };
+    results.modules.iter().map(module).collect()
+}
+
+fn load_check(order: &[String]) -> Outcome<record::LoadCheck> {
+    let order = order.iter().map(|module| name(module)).collect::<Outcome<_>>()?;
+    Ok(record::LoadCheck { order, result: record::LoadResult::LoadedWithoutDriver })
+}
+
+fn run(options: &Options, results: &Results, receipts: &Utf8Path) -> Outcome<record::Run> {
+    let refused = match &results.sandbox {
+        sandbox::Place::RealPath(refusal) => refusal.as_ref(),
+        sandbox::Place::Sandbox => None,
+    };
+    Ok(record::Run {
+        session: results.session,
+        started_on: checked(record::Time::new(&results.started_on))?,
+        finished_on: checked(record::Time::new(clock::now()))?,
+        sandbox: record::SandboxRun {
+            mode: match options.sandbox {
+                Mode::Auto => record::SandboxMode::Auto,
+                Mode::Require => record::SandboxMode::Require,
+                Mode::Off => record::SandboxMode::Off,
+            },
+            entered: results.site.sandboxed,
+            refused_step: refused.map(|refusal| name(&refusal.step.replace([' ', '/'], "-"))).transpose()?,
+        },
+        limits: record::RunLimits {
+            requested: results.site.limits.clone(),
+            applied: results.applied.clone(),
+        },
+        jobs: results.site.jobs,
+        user: if user::is_root() { record::User::Root } else { record::User::Ordinary },
+        replaced_environment: results.preflight.replaced_environment.iter().map(|n| name(n)).collect::<Outcome<_>>()?,
+        logs: logs(options, results, receipts)?,
+        attempts: failed_attempts(options, receipts)?,
+    })
+}
+
+/// Copies the whole output of every step of each module beside the receipt, as one log a module.
+fn logs(options: &Options, results: &Results, receipts: &Utf8Path) -> Outcome<Vec<record::Artifact>> {
+    let mut artifacts = Vec::new();
+    for (plan, built) in &results.modules {
+        let mut log = Vec::new();
+        let outputs = plan.units.iter().map(|unit| unit.object.clone());
+        for output in outputs.chain([format!("{}.so", plan.module.name)]) {
+            log.extend(format!("== {output}\n").bytes());
+            log.extend(fs_err::read(crate::wrap::log_path(&built.folder, &output)).unwrap_or_default());
+        }
+        let file = format!("logs/{}.log", plan.module.name);
+        fs::write(&receipts.join(&file), &log)?;
+        let (sha256, size_bytes) = (Digest::of(&log), log.len() as u64);
+        artifacts.push(record::Artifact { file: path(&file)?, sha256, size_bytes });
+    }
+    let _ = options;
+    Ok(artifacts)
+}
+
+fn failed_attempts(options: &Options, receipts: &Utf8Path) -> Outcome<Vec<record::Attempt>> {
+    let mut recorded = Vec::new();
+    for kept in attempts::all(&options.scratch)? {
+        let file = format!("{}/{}", attempts::FOLDER, kept.file);
+        fs::write(&receipts.join(&file), &fs_err::read(options.scratch.join(&file))?)?;
+        recorded.push(record::Attempt {
+            file: path(&file)?,
+            sha256: kept.sha256,
+            size_bytes: kept.size_bytes,
+            exit: kept.attempt.exit,
+        });
+    }
+    Ok(recorded)
+}
+
+fn file_name(path: &Utf8PathBuf) -> &str {
+    path.file_name().unwrap_or("manifest.toml")
+}
+
+fn name(text: &str) -> Outcome<Name> {
+    checked(Name::new(text))
+}
+
+fn path(text: &str) -> Outcome<RelativePath> {
+    checked(RelativePath::new(text))
+}
+
+fn token(text: &str) -> Outcome<Token> {
+    checked(Token::new(text))
+}
+
+/// A text that the receipt's grammar has no room for is refused, not bent.
+fn checked<T>(text: Result<T, String>) -> Outcome<T> {
+    text.map_err(|why| {
+        Failure::new(Exit::CouldNotJudge, "E-RECEIPT-TEXT", "a value cannot stand in a receipt")
+            .expected("the grammar of docs/records.md")
+            .found(why)
+            .hint("rename what it names, or use another --scratch")
+    })
+}
