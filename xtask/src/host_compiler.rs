@@ -7,13 +7,9 @@ use requal::versions::{HostCompiler, Program};
 use requal::{Digest, Failure, Outcome};
 
 use crate::sys::proc::Call;
-use crate::sys::sandbox::{Link, Mount, Room};
 
 /// The lowest gcc major version that nvcc 13 supports (CUDA 13.0 installation guide, host compiler table).
 pub const LOWEST_MAJOR: u32 = 6;
-/// Where a room shows the programs that the compiler looks for by name: the only host folder on a child's PATH.
-pub const TOOLS: &str = "/requal/host";
-
 /// Programs that a compile and a link run, by the names that gcc asks for.
 const PROGRAMS: [&str; 4] = ["as", "cc1plus", "collect2", "ld"];
 /// Files whose folders hold what a compile and a link read, or what the programs load.
@@ -172,43 +168,6 @@ fn mounts(driver: &Utf8Path, programs: &[Program]) -> Outcome<Vec<Utf8PathBuf>> 
         .filter(|path| !path.ancestors().skip(1).any(|above| all.contains(above)))
         .cloned()
         .collect())
-}
-
-/// The part of a room that the host compiler needs: its files at their own places, its programs by name in [`TOOLS`],
-/// and this machine's links at the root, such as /bin.
-///
-/// # Errors
-/// `E-IO`.
-pub fn room(host: &HostCompiler) -> Outcome<Room> {
-    let own = host.mounts.iter().map(|path| (path.clone(), path.clone()));
-    let named = host.programs.iter().map(|one| (Utf8Path::new(TOOLS).join(&one.name), one.path.clone()));
-    let mounts = own.chain(named).map(|(to, from)| Mount { to, from, writable: false }).collect();
-    let mut links = Vec::new();
-    for at in ["/bin", "/lib", "/lib32", "/lib64", "/sbin"].map(Utf8PathBuf::from) {
-        if at.is_symlink() {
-            let to = at.read_link_utf8()?;
-            links.push(Link { at, to });
-        }
-    }
-    Ok(Room { mounts, links })
-}
-
-/// Fills `folder` with links to the compiler's programs by name: at the real path, what [`TOOLS`] is in a room.
-///
-/// # Errors
-/// `E-IO`.
-pub fn link_tools(host: &HostCompiler, folder: &Utf8Path) -> Outcome<()> {
-    fs_err::create_dir_all(folder)?;
-    for one in &host.programs {
-        let link = folder.join(&one.name);
-        if link.read_link_utf8().ok().as_ref() != Some(&one.path) {
-            let staged = tempfile::Builder::new().prefix(".part-").tempdir_in(folder)?;
-            let staged = staged.path().join("link");
-            fs_err::os::unix::fs::symlink(&one.path, &staged)?;
-            fs_err::rename(&staged, &link)?;
-        }
-    }
-    Ok(())
 }
 
 /// One answer of the compiler, trimmed. Its own folder is all of its PATH.

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use requal::lock::{Lock, Package};
 use requal::versions::{Preflight, Row};
 use requal::{Failure, Outcome};
 
 use crate::host_compiler;
-use crate::sys::env;
 
+mod environment;
 mod tool;
+
+pub use environment::environment;
 
 /// Where the wheels put the toolkit, relative to the toolchain's root.
 pub const TOOLKIT: &str = "nvidia/cu13";
@@ -67,7 +69,7 @@ pub fn check(
     scratch: &Utf8Path,
     caller: &BTreeMap<String, String>,
 ) -> Outcome<Preflight> {
-    let environment = env::judge(caller);
+    let environment = environment(caller);
     let table = table(toolchain, lock, scratch);
     let host = highest_major(toolchain, lock)
         .and_then(|highest| host_compiler::probe(&host_compiler::find(caller)?, highest, caller));
@@ -83,13 +85,6 @@ pub fn check(
                 .map(|()| unreachable!("one of the three failed"))
         }
     }
-}
-
-/// The PATH of children: the toolchain's own folders and `tools`, a folder with the host compiler's programs.
-#[must_use]
-pub fn child_path(toolchain: &Utf8Path, tools: &Utf8Path) -> String {
-    let toolkit = toolchain.join(TOOLKIT);
-    format!("{toolkit}/bin:{toolkit}/nvvm/bin:{tools}")
 }
 
 /// The version table of the toolchain's components, judged.
@@ -247,10 +242,4 @@ fn line_of(version: &str) -> String {
 fn cccl_line(line: &str) -> String {
     let (major, minor) = line.split_once('.').unwrap_or((line, "0"));
     format!("{}.{minor}", major.parse::<u32>().unwrap_or(0).saturating_sub(10))
-}
-
-/// The toolkit's folder of a toolchain.
-#[must_use]
-pub fn toolkit(toolchain: &Utf8Path) -> Utf8PathBuf {
-    toolchain.join(TOOLKIT)
 }

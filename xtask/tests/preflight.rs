@@ -6,9 +6,8 @@ mod kit;
 use camino::{Utf8Path, Utf8PathBuf};
 use kit::toolchain::{Fixture, fake_gxx, real_toolchain, says};
 use requal::limits::Limits;
-use xtask::host_compiler;
 use xtask::sys::proc::Call;
-use xtask::sys::sandbox::{Mount, run};
+use xtask::sys::sandbox::{Link, Mount, Room, run};
 
 /// Whether `text` holds every one of `words`.
 fn holds(text: &str, words: &[&str]) -> bool {
@@ -48,19 +47,23 @@ fn a_sound_toolchain_gives_the_whole_table_and_the_host_compiler() {
 fn the_host_compilers_room_compiles_and_links() {
     let fixture = Fixture::new();
     let host = fixture.check().unwrap().host;
-    let tools = fixture.scratch.join("tools");
-    host_compiler::link_tools(&host, &tools).unwrap();
-    host_compiler::link_tools(&host, &tools).unwrap();
     let source = "#include <vector>\n#include <cmath>\nint f(int n) { return std::vector<int>(n, 3).at(n - 1) + (int)std::sin(n); }\n";
-    let build = |place: &str, path: &str| {
+    let build = |place: &str| {
         let args = ["-O2", "-shared", "-fPIC", "a.cpp", "-o", "a.so", "-frandom-seed=a"];
-        Call::new(&host.path, &args, place.into()).env("PATH", path).env("TMPDIR", place)
+        Call::new(&host.path, &args, place.into()).env("PATH", "/requal/host:/usr/bin").env("TMPDIR", place)
     };
     let objects = ["inside", "outside"].map(|place| {
         let folder = fixture.scratch.join(place);
         kit::file(&folder.join("a.cpp"), source, 0o644);
-        let mut room = host_compiler::room(&host).unwrap();
+        let shown =
+            host.mounts.iter().map(|path| Mount { to: path.clone(), from: path.clone(), writable: false });
+        let mut room = Room { mounts: shown.collect(), ..kit::room() };
         room.mounts.push(Mount { to: "/requal/build".into(), from: folder.clone(), writable: true });
+        let named = host
+            .programs
+            .iter()
+            .map(|one| Link { at: format!("/requal/host/{}", one.name).into(), to: one.path.clone() });
+        room.links.extend(named);
         let ran = match place {
             "inside" => run(
                 &kit::own(),
@@ -68,7 +71,7 @@ fn the_host_compilers_room_compiles_and_links() {
                 Some(&room),
                 &Limits::default(),
             ),
-            _ => run(&kit::own(), &build(folder.as_str(), tools.as_str()), None, &Limits::default()),
+            _ => run(&kit::own(), &build(folder.as_str()), None, &Limits::default()),
         };
         let ended = ran.unwrap().ended;
         assert_eq!((ended.code, ended.output.as_str()), (0, ""));
@@ -273,12 +276,6 @@ fn every_variable_that_asks_for_another_build_is_refused_by_name() {
     let (code, text) = fixture.refusal();
     assert_eq!((code, text.matches("error[").count()), ("E-ENV-REFUSED", names.len()));
     holds(&text, &names);
-}
-
-#[test]
-fn children_find_programs_in_declared_folders_only() {
-    let path = xtask::preflight::child_path("/requal/toolchain".into(), host_compiler::TOOLS.into());
-    assert_eq!(path, "/requal/toolchain/nvidia/cu13/bin:/requal/toolchain/nvidia/cu13/nvvm/bin:/requal/host");
 }
 
 /// A copy of the real toolchain whose files may be changed.

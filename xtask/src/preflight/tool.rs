@@ -21,8 +21,8 @@ pub(super) fn ask(
     args: &[&str],
 ) -> Outcome<String> {
     judge(path, pinned)?;
-    let call =
-        Call::new(path, args, scratch).env("PATH", super::child_path(toolchain, "/nonexistent".into()));
+    let toolkit = toolchain.join(super::TOOLKIT);
+    let call = Call::new(path, args, scratch).env("PATH", format!("{toolkit}/bin:{toolkit}/nvvm/bin"));
     let ended = call.run()?;
     version_in(&ended.output).ok_or_else(|| silent(path, pinned, &call, &ended))
 }
