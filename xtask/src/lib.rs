@@ -9,6 +9,8 @@ pub mod load;
 pub mod lock_command;
 pub mod ninja;
 pub mod progress;
+pub mod host_compiler;
+pub mod preflight;
 pub mod sys;
 pub mod trees;
 pub mod unpack;
