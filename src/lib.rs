@@ -9,8 +9,10 @@ pub mod json;
 pub mod limits;
 pub mod lock;
 pub mod receipt;
+pub mod runtime_md;
 pub mod schema;
 pub mod tree;
+pub mod verify;
 
 pub use digest::Digest;
 pub use failure::{Exit, Failure, Outcome};
