@@ -17,12 +17,14 @@ pub mod parallel;
 pub mod plan;
 pub mod ptxas;
 pub mod receipt;
+pub mod runtime_md;
 pub mod schema;
 pub mod target;
 pub mod tree;
 pub mod unit;
 pub mod versions;
 pub mod wheel;
+pub mod verify;
 
 pub use digest::Digest;
 pub use failure::{Exit, Failure, Outcome};

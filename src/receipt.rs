@@ -25,6 +25,8 @@ pub const FILE: &str = "runtime-build.json";
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The predicate type of this record; its last part is the format's version.
 pub const PREDICATE_TYPE: &str = "urn:requal:runtime-build:v1";
+/// The variables that a compile may see; any other could change code.
+pub const ENVIRONMENT: [&str; 6] = ["LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TMPDIR", "TZ"];
 
 /// The receipt of one build.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,190 @@
+//! The statement as a whole: order of lists, subjects, the run, scope and limitations.
+
+use super::{at, unordered};
+use crate::limits::Limits;
+use crate::receipt::{Limitation, Name, RuntimeBuild, SandboxMode, Scope};
+use crate::verify::Finding;
+
+/// Each list that the format sorts is strictly ascending.
+pub(super) fn order(receipt: &RuntimeBuild) -> Vec<Finding> {
+    let build = &receipt.predicate.build;
+    let mut findings = Vec::new();
+    let mut sorted = |pointer: String, first: Option<usize>| {
+        if let Some(i) = first {
+            findings.push(Finding::mismatch(
+                "E-ORDER",
+                format!("{pointer}/{i}"),
+                "an ascending list",
+                "a row out of order",
+            ));
+        }
+    };
+    macro_rules! by {
+        ($list:expr, $pointer:expr, $key:expr) => {
+            sorted($pointer, unordered(&$list.iter().map($key).collect::<Vec<_>>()))
+        };
+    }
+    by!(build.wheels, at("wheels"), |wheel| &wheel.name);
+    by!(build.toolchain.files, at("toolchain/files"), |file| &file.path);
+    by!(build.toolchain.links, at("toolchain/links"), |link| &link.path);
+    by!(build.versions, at("versions"), |row| (&row.component, &row.path));
+    by!(build.host_compiler.programs, at("host_compiler/programs"), |program| &program.name);
+    by!(build.environment, at("environment"), |variable| &variable.name);
+    by!(build.inputs, at("inputs"), |input| (input.root, &input.path, input.sha256));
+    for (i, tree) in build.trees.iter().enumerate() {
+        by!(tree.files, at(format_args!("trees/{i}/files")), |file| &file.path);
+    }
+    let tree_at = |name: &Name| build.trees.iter().position(|tree| tree.name == *name);
+    by!(build.units, at("units"), |unit| (tree_at(&unit.tree), &unit.source));
+    for (i, unit) in build.units.iter().enumerate() {
+        sorted(at(format_args!("units/{i}/inputs")), unordered(&unit.inputs));
+        by!(unit.kernels, at(format_args!("units/{i}/kernels")), |kernel| (&kernel.target, &kernel.symbol));
+    }
+    for (i, module) in build.modules.iter().enumerate() {
+        sorted(at(format_args!("modules/{i}/exports")), unordered(&module.exports));
+    }
+    sorted(at("targets/machine_code"), unordered(&build.targets.machine_code));
+    sorted(at("targets/ptx"), unordered(&build.targets.ptx));
+    sorted(at("scope"), unordered(&build.scope));
+    sorted(at("claims"), unordered(&build.claims));
+    sorted(at("limitations"), unordered(&build.limitations));
+    sorted(
+        "/predicate/run/replaced_environment".to_owned(),
+        unordered(&receipt.predicate.run.replaced_environment),
+    );
+    findings
+}
+
+/// Subjects and modules are the same files in the same order.
+pub(super) fn subjects(receipt: &RuntimeBuild) -> Vec<Finding> {
+    let modules = &receipt.predicate.build.modules;
+    if modules.len() != receipt.subject.len() {
+        let (expected, found) = (modules.len(), receipt.subject.len());
+        return vec![Finding::mismatch(
+            "E-COUNT",
+            "/subject",
+            format!("{expected} modules"),
+            format!("{found} subjects"),
+        )];
+    }
+    let mut findings = Vec::new();
+    for (i, (subject, module)) in receipt.subject.iter().zip(modules).enumerate() {
+        if subject.name != module.file {
+            let pointer = format!("/subject/{i}/name");
+            findings.push(Finding::mismatch("E-SUBJECT-MODULE", pointer, &module.file, &subject.name));
+        }
+        if subject.digest.sha256 != module.sha256 {
+            let pointer = format!("/subject/{i}/digest/sha256");
+            findings.push(Finding::mismatch(
+                "E-SUBJECT-MODULE",
+                pointer,
+                module.sha256,
+                subject.digest.sha256,
+            ));
+        }
+    }
+    findings
+}
+
+/// Times, sandbox, place and limits do not contradict each other.
+pub(super) fn run(receipt: &RuntimeBuild) -> Vec<Finding> {
+    let (run, place) = (&receipt.predicate.run, &receipt.predicate.build.place);
+    let mut findings = Vec::new();
+    if run.finished_on < run.started_on {
+        let expected = format!("not before {}", run.started_on);
+        findings.push(Finding::mismatch("E-TIME", "/predicate/run/finished_on", expected, &run.finished_on));
+    }
+    let sandbox = &run.sandbox;
+    let told = match (sandbox.mode, sandbox.entered) {
+        (SandboxMode::Auto, false) => sandbox.refused_step.is_some(),
+        (SandboxMode::Off, true) | (SandboxMode::Require, false) => false,
+        _ => sandbox.refused_step.is_none(),
+    };
+    if !told || sandbox.entered != place.sandboxed || place.sandboxed == place.scratch_path_sha256.is_some() {
+        let expected = "one account of whether compiles were fenced in, in mode, step and place";
+        let found = format!("{sandbox:?}, sandboxed {}", place.sandboxed);
+        findings.push(Finding::mismatch("E-SANDBOX", "/predicate/run/sandbox", expected, found));
+    }
+    findings.extend(place_findings(receipt));
+    findings.extend(limits(&run.limits.requested, &run.limits.applied));
+    if run.limits.applied.jobs.is_some_and(|jobs| jobs != run.jobs) {
+        let expected = format!("{:?}", run.limits.applied.jobs);
+        findings.push(Finding::mismatch("E-LIMITS", "/predicate/run/jobs", expected, run.jobs));
+    }
+    if let Some(i) = [&run.limits.requested, &run.limits.applied]
+        .iter()
+        .position(|limits| limits.cpu_affinity.as_deref().is_some_and(|cpus| unordered(cpus).is_some()))
+    {
+        let pointer = format!("/predicate/run/limits/{}/cpu_affinity", ["requested", "applied"][i]);
+        findings.push(Finding::mismatch("E-PRIV-ARRAY", pointer, "ascending CPU numbers", "another list"));
+    }
+    findings
+}
+
+/// Fixed places in the sandbox, `${scratch}` without it.
+fn place_findings(receipt: &RuntimeBuild) -> Vec<Finding> {
+    let place = &receipt.predicate.build.place;
+    let begin = if place.sandboxed { "/requal/" } else { "${scratch}/" };
+    let all = [("toolchain", &place.toolchain), ("tree", &place.tree), ("build", &place.build)];
+    let wrong = all.into_iter().filter(|(_, path)| !path.starts_with(begin));
+    wrong
+        .map(|(field, path)| {
+            let pointer = at(format_args!("place/{field}"));
+            Finding::mismatch("E-SANDBOX", pointer, format!("a path under {begin}"), path)
+        })
+        .collect()
+}
+
+/// Every limit that was asked for was applied.
+fn limits(requested: &Limits, applied: &Limits) -> Vec<Finding> {
+    let pair = |field, requested: Option<String>, applied: Option<String>| (field, requested, applied);
+    let text = |value: Option<u64>| value.map(|value| value.to_string());
+    let rows = [
+        pair(
+            "cpu_affinity",
+            requested.cpu_affinity.as_ref().map(|c| format!("{c:?}")),
+            applied.cpu_affinity.as_ref().map(|c| format!("{c:?}")),
+        ),
+        pair("nice", requested.nice.map(|n| n.to_string()), applied.nice.map(|n| n.to_string())),
+        pair("jobs", text(requested.jobs.map(u64::from)), text(applied.jobs.map(u64::from))),
+        pair("threads", text(requested.threads.map(u64::from)), text(applied.threads.map(u64::from))),
+        pair("address_space_bytes", text(requested.address_space_bytes), text(applied.address_space_bytes)),
+    ];
+    rows.into_iter()
+        .filter(|(_, requested, applied)| requested.is_some() && requested != applied)
+        .map(|(field, requested, applied)| {
+            let pointer = format!("/predicate/run/limits/applied/{field}");
+            let none = || "nothing".to_owned();
+            Finding::mismatch(
+                "E-LIMITS",
+                pointer,
+                requested.unwrap_or_else(none),
+                applied.unwrap_or_else(none),
+            )
+        })
+        .collect()
+}
+
+/// What was done is said, and each limitation that follows from it.
+pub(super) fn scope(receipt: &RuntimeBuild) -> Vec<Finding> {
+    let build = &receipt.predicate.build;
+    let mut findings = Vec::new();
+    for scope in [Scope::Compiled, Scope::Linked, Scope::Loaded] {
+        if !build.scope.contains(&scope) {
+            findings.push(Finding::mismatch("E-SCOPE", at("scope"), format!("{scope:?}"), "not said"));
+        }
+    }
+    let rules = [
+        (Limitation::InputsFromDepfiles, true),
+        (Limitation::NotSandboxed, !build.place.sandboxed),
+        (Limitation::NotExecutedOnGpu, true),
+        (Limitation::P2pNotExecuted, build.modules.iter().any(|module| &*module.name == "p2p")),
+    ];
+    for (limitation, needed) in rules {
+        if build.limitations.contains(&limitation) != needed {
+            let words = |yes: bool| format!("{limitation:?} {}", if yes { "said" } else { "not said" });
+            findings.push(Finding::mismatch("E-SCOPE", at("limitations"), words(needed), words(!needed)));
+        }
+    }
+    findings
+}
