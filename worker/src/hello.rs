@@ -13,8 +13,8 @@ use crate::protocol::{HelloAnswer, HelloRequest, ModuleAnswer, ModuleRef, VERSIO
 /// Every problem of every module together, see [`module::load`]; `E-MODULE-TWICE` for two modules of one name;
 /// `E-WORKER-CUDART` when a second CUDA runtime is mapped; `E-WORKER-GPU` when loading touched a GPU.
 pub(crate) fn hello(request: &HelloRequest) -> Outcome<HelloAnswer> {
-    let cudart_sha256 = module::load_cudart(&request.cudart)?;
-    let mut failures = repeated_names(&request.modules);
+    let cudart_sha256 = module::load_cudart(&request.cudart.path, Some(request.cudart.sha256))?;
+    let mut failures: Vec<_> = repeated_names(&request.modules).collect();
     let mut modules = Vec::new();
     for wanted in &request.modules {
         match module::load(wanted) {
@@ -52,20 +52,16 @@ fn answer(module: Module) -> ModuleAnswer {
 }
 
 /// A module that answers to another name than its own is refused by itself; so equal markers need equal names.
-fn repeated_names(modules: &[ModuleRef]) -> Vec<Box<Failure>> {
+fn repeated_names(modules: &[ModuleRef]) -> impl Iterator<Item = Box<Failure>> {
     let mut by_name = BTreeMap::<&str, Vec<&str>>::new();
     for module in modules {
         by_name.entry(&module.name).or_default().push(module.path.as_str());
     }
-    by_name
-        .into_iter()
-        .filter(|(_, paths)| paths.len() > 1)
-        .map(|(name, paths)| {
-            Failure::refused("E-MODULE-TWICE", format!("more than one module is named {name}"))
-                .expected("one file a name")
-                .found(paths.join(", "))
-        })
-        .collect()
+    by_name.into_iter().filter(|(_, paths)| paths.len() > 1).map(|(name, paths)| {
+        Failure::refused("E-MODULE-TWICE", format!("more than one module is named {name}"))
+            .expected("one file a name")
+            .found(paths.join(", "))
+    })
 }
 
 fn mapped_files() -> Outcome<BTreeSet<String>> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod abi;
 
+use std::error::Error as _;
 use std::ffi::{CStr, c_char};
 use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 
@@ -11,7 +12,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use object::{Object as _, ObjectSymbol as _};
 use requal::{Digest, Failure, Outcome};
 
-use crate::protocol::{FileRef, ModuleRef};
+use crate::protocol::ModuleRef;
 use abi::{ABI_VERSION, Exl3Row, Exl3Table, ModuleTable, P2pTable};
 
 /// The one symbol that a module exports.
@@ -36,13 +37,14 @@ struct Checked {
     digest: Digest,
 }
 
-/// Maps libcudart, whose SONAME then satisfies every module's need without a search path.
+/// Maps libcudart, whose SONAME then satisfies every module's need without a search path. Without `sha256` its
+/// digest is only recorded.
 ///
 /// # Errors
 /// `E-WORKER-DIGEST`, `E-WORKER-DLOPEN`.
-pub(crate) fn load_cudart(cudart: &FileRef) -> Outcome<Digest> {
-    let checked = check(&cudart.path, Some(cudart.sha256))?;
-    open(&cudart.path, &checked)?;
+pub(crate) fn load_cudart(path: &Utf8Path, sha256: Option<Digest>) -> Outcome<Digest> {
+    let checked = check(path, sha256)?;
+    open(path, &checked)?;
     Ok(checked.digest)
 }
 
@@ -134,7 +136,8 @@ fn open(path: &Utf8Path, checked: &Checked) -> Outcome<&'static Library> {
         Ok(library) => Ok(Box::leak(Box::new(library))),
         Err(error) => Err(Failure::refused("E-WORKER-DLOPEN", format!("{path} does not load"))
             .expected("a library that loads with immediate binding")
-            .found(error)),
+            // The loader's own words, which name the missing symbol or library.
+            .found(error.source().unwrap_or(&error))),
     }
 }
 

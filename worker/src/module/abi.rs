@@ -134,14 +134,16 @@ mod tests {
 
     use super::*;
 
-    /// (C type, its Rust size, (C field, its Rust offset)…) for each mirrored record.
+    /// A C type, its mirror's size, and its fields with the mirror's offsets.
+    type Layout = (&'static str, usize, Vec<(&'static str, usize)>);
+
     macro_rules! layout {
         ($($c:literal = $rust:ty { $($field:literal: $mirror:ident),* })*) => {
             vec![$(($c, size_of::<$rust>(), vec![$(($field, offset_of!($rust, $mirror))),*])),*]
         };
     }
 
-    fn mirrored() -> Vec<(&'static str, usize, Vec<(&'static str, usize)>)> {
+    fn mirrored() -> Vec<Layout> {
         layout! {
             "RequalCodeV1" = Code { "binary_arch": binary_arch, "ptx_arch": ptx_arch, "registers": registers,
                 "local_bytes": local_bytes, "shared_bytes": shared_bytes }

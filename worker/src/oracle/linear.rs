@@ -29,7 +29,7 @@ impl Layer {
 
     /// The product with the kernels' roundings before the sums (x * suh and its transform to fp16) and none after:
     /// what is left between this and a kernel is its accumulation and its output type.
-    pub(crate) fn from_operand(&self, x: &[f16]) -> Vec<f64> {
+    pub(crate) fn exact_of_operand(&self, x: &[f16]) -> Vec<f64> {
         let rotated: Vec<f64> = self.operand(x).iter().map(|value| value.to_f64()).collect();
         self.finish(&rotated)
     }
@@ -109,7 +109,7 @@ mod tests {
         let mut rng = Rng::new(4);
         let layer = layer(256, 128, &mut rng);
         let x: Vec<f16> = (0..256).map(|_| f16::from_f64(rng.next_bell())).collect();
-        let error = relative_error(&layer.from_operand(&x), &layer.exact(&x));
+        let error = relative_error(&layer.exact_of_operand(&x), &layer.exact(&x));
         assert!((1e-4..5e-4).contains(&error), "{error}");
     }
 

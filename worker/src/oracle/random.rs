@@ -110,7 +110,7 @@ mod tests {
         let mut rng = Rng::new(1004);
         assert_eq!(
             std::array::from_fn(|_| rng.next_u64()),
-            [0x039b_38bb_a1f9_eb6, 0x2151_98ad_1ea2_617e, 0x2373_40ab_3196_06da]
+            [0x0039_b38b_ba1f_9eb6, 0x2151_98ad_1ea2_617e, 0x2373_40ab_3196_06da]
         );
         let mut rng = Rng::new((1 << 40) + 5);
         assert_eq!(std::array::from_fn(|_| rng.next_u64()), [0x0136_9aef_039f_edeb, 0x5f61_b404_7331_4316]);
