@@ -22,9 +22,10 @@ pub mod schema;
 pub mod target;
 pub mod tree;
 pub mod unit;
+pub mod verify;
+pub mod verify_command;
 pub mod versions;
 pub mod wheel;
-pub mod verify;
 
 pub use digest::Digest;
 pub use failure::{Exit, Failure, Outcome};

@@ -50,8 +50,8 @@ pub struct Applied {
     /// Address space in bytes; absent: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_space_bytes: Option<u64>,
-    /// The other soft limits, inherited and unchanged, by name with their unit; null: unlimited.
-    pub inherited: BTreeMap<String, Option<u64>>,
+    /// The other soft limits, inherited and unchanged, by name with their unit; one that is unlimited is left out.
+    pub inherited: BTreeMap<String, u64>,
 }
 
 /// A step of the entry that the machine refused.

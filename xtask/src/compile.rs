@@ -1,6 +1,6 @@
 //! Compile and link one tree: decide by content what is still good, let Ninja make the rest in the place, read it back.
 
-mod room;
+pub(crate) mod room;
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,16 @@
 //! `cargo xtask …`: parse, dispatch, exit code.
 
-fn main() {
-    xtask::sys::sandbox::enter_if_asked();
-    if let Err(failure) = xtask::sys::interrupt::watch() {
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use xtask::cli::{self, Cli};
+use xtask::sys::{interrupt, sandbox};
+
+fn main() -> ExitCode {
+    sandbox::enter_if_asked();
+    if let Err(failure) = interrupt::watch() {
         anstream::eprint!("{failure}");
-        std::process::exit(failure.exit.code().into());
+        return ExitCode::from(failure.exit.code());
     }
+    ExitCode::from(cli::run(&Cli::parse()))
 }

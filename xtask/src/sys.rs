@@ -10,3 +10,4 @@ pub mod proc;
 pub mod random;
 pub mod sandbox;
 pub mod scratch;
+pub mod user;

@@ -1,7 +1,7 @@
 //! The statement as a whole: order of lists, subjects, the run, scope and limitations.
 
 use super::{at, unordered};
-use crate::limits::Limits;
+use crate::limits::{Applied, Limits};
 use crate::receipt::{Limitation, Name, RuntimeBuild, SandboxMode, Scope};
 use crate::verify::Finding;
 
@@ -42,6 +42,7 @@ pub(super) fn order(receipt: &RuntimeBuild) -> Vec<Finding> {
     }
     for (i, module) in build.modules.iter().enumerate() {
         sorted(at(format_args!("modules/{i}/exports")), unordered(&module.exports));
+        sorted(at(format_args!("modules/{i}/link_inputs")), unordered(&module.link_inputs));
     }
     sorted(at("targets/machine_code"), unordered(&build.targets.machine_code));
     sorted(at("targets/ptx"), unordered(&build.targets.ptx));
@@ -106,17 +107,20 @@ pub(super) fn run(receipt: &RuntimeBuild) -> Vec<Finding> {
         findings.push(Finding::mismatch("E-SANDBOX", "/predicate/run/sandbox", expected, found));
     }
     findings.extend(place_findings(receipt));
-    findings.extend(limits(&run.limits.requested, &run.limits.applied));
-    if run.limits.applied.jobs.is_some_and(|jobs| jobs != run.jobs) {
-        let expected = format!("{:?}", run.limits.applied.jobs);
+    if let Some(applied) = &run.limits.applied {
+        findings.extend(limits(&run.limits.requested, applied));
+    }
+    if run.limits.requested.jobs.is_some_and(|jobs| jobs != run.jobs) {
+        let expected = format!("{:?}", run.limits.requested.jobs);
         findings.push(Finding::mismatch("E-LIMITS", "/predicate/run/jobs", expected, run.jobs));
     }
-    if let Some(i) = [&run.limits.requested, &run.limits.applied]
-        .iter()
-        .position(|limits| limits.cpu_affinity.as_deref().is_some_and(|cpus| unordered(cpus).is_some()))
-    {
-        let pointer = format!("/predicate/run/limits/{}/cpu_affinity", ["requested", "applied"][i]);
-        findings.push(Finding::mismatch("E-PRIV-ARRAY", pointer, "ascending CPU numbers", "another list"));
+    let requested = run.limits.requested.cpu_affinity.as_ref();
+    let applied = run.limits.applied.as_ref().map(|applied| &applied.cpu_affinity);
+    for (side, cpus) in [("requested", requested), ("applied", applied)] {
+        if cpus.is_some_and(|cpus| unordered(cpus).is_some()) {
+            let pointer = format!("/predicate/run/limits/{side}/cpu_affinity");
+            findings.push(Finding::mismatch("E-PRIV-ARRAY", pointer, "ascending CPU numbers", "another list"));
+        }
     }
     findings
 }
@@ -135,32 +139,20 @@ fn place_findings(receipt: &RuntimeBuild) -> Vec<Finding> {
         .collect()
 }
 
-/// Every limit that was asked for was applied.
-fn limits(requested: &Limits, applied: &Limits) -> Vec<Finding> {
-    let pair = |field, requested: Option<String>, applied: Option<String>| (field, requested, applied);
-    let text = |value: Option<u64>| value.map(|value| value.to_string());
+/// Every limit that was asked for was applied; a process may be nicer than asked.
+fn limits(requested: &Limits, applied: &Applied) -> Vec<Finding> {
+    let cpus = requested.cpu_affinity.as_ref().filter(|cpus| **cpus != applied.cpu_affinity);
+    let nice = requested.nice.filter(|nice| applied.nice < *nice);
+    let space = requested.address_space_bytes.filter(|bytes| applied.address_space_bytes != Some(*bytes));
     let rows = [
-        pair(
-            "cpu_affinity",
-            requested.cpu_affinity.as_ref().map(|c| format!("{c:?}")),
-            applied.cpu_affinity.as_ref().map(|c| format!("{c:?}")),
-        ),
-        pair("nice", requested.nice.map(|n| n.to_string()), applied.nice.map(|n| n.to_string())),
-        pair("jobs", text(requested.jobs.map(u64::from)), text(applied.jobs.map(u64::from))),
-        pair("threads", text(requested.threads.map(u64::from)), text(applied.threads.map(u64::from))),
-        pair("address_space_bytes", text(requested.address_space_bytes), text(applied.address_space_bytes)),
+        ("cpu_affinity", cpus.map(|c| format!("{c:?}")), format!("{:?}", applied.cpu_affinity)),
+        ("nice", nice.map(|n| format!("{n} or more")), applied.nice.to_string()),
+        ("address_space_bytes", space.map(|b| b.to_string()), format!("{:?}", applied.address_space_bytes)),
     ];
     rows.into_iter()
-        .filter(|(_, requested, applied)| requested.is_some() && requested != applied)
-        .map(|(field, requested, applied)| {
+        .filter_map(|(field, missed, found)| {
             let pointer = format!("/predicate/run/limits/applied/{field}");
-            let none = || "nothing".to_owned();
-            Finding::mismatch(
-                "E-LIMITS",
-                pointer,
-                requested.unwrap_or_else(none),
-                applied.unwrap_or_else(none),
-            )
+            Some(Finding::mismatch("E-LIMITS", pointer, missed?, found))
         })
         .collect()
 }

@@ -133,9 +133,17 @@ pub(super) fn inputs(receipt: &RuntimeBuild) -> Vec<Finding> {
         .collect();
     let mut used = vec![false; build.inputs.len()];
     let mut findings = Vec::new();
-    for (i, unit) in build.units.iter().enumerate() {
-        let here = at(format_args!("units/{i}/inputs"));
-        for (j, row) in unit.inputs.iter().enumerate() {
+    let of_units = build.units.iter().enumerate().map(|(i, unit)| {
+        (at(format_args!("units/{i}/inputs")), trees.get(&*unit.tree), &unit.inputs)
+    });
+    // A link reads nothing of the tree but objects, and those are listed by name.
+    let of_modules = build
+        .modules
+        .iter()
+        .enumerate()
+        .map(|(i, module)| (at(format_args!("modules/{i}/link_inputs")), None, &module.link_inputs));
+    for (here, tree, rows) in of_units.chain(of_modules) {
+        for (j, row) in rows.iter().enumerate() {
             let Some(input) = build.inputs.get(*row as usize) else {
                 let expected = format!("less than {}", build.inputs.len());
                 findings.push(Finding::mismatch("E-INPUT-ROW", format!("{here}/{j}"), expected, row));
@@ -143,30 +151,28 @@ pub(super) fn inputs(receipt: &RuntimeBuild) -> Vec<Finding> {
             };
             used[*row as usize] = true;
             let listed = match input.root {
-                Root::Tree => trees.get(&*unit.tree).and_then(|files| files.get(&*input.path)),
+                Root::Tree => tree.and_then(|files| files.get(&*input.path)),
                 Root::Toolchain => toolchain.get(&*input.path),
                 Root::System => continue,
             };
             if listed != Some(&(input.sha256, input.size_bytes)) {
-                let pointer = at(format_args!("inputs/{row}"));
                 let expected = listed
                     .map_or("a listed file".to_owned(), |(sha256, size)| format!("{sha256}, {size} bytes"));
                 let found = format!("{} {}, {} bytes", input.path, input.sha256, input.size_bytes);
+                let pointer = at(format_args!("inputs/{row}"));
                 findings.push(Finding::mismatch("E-HASH-INPUT", pointer, expected, found));
             }
         }
+    }
+    for (i, unit) in build.units.iter().enumerate() {
         if !unit.inputs.iter().any(|row| is_source(build, unit, *row)) {
-            findings.push(Finding::mismatch(
-                "E-INPUT-SOURCE",
-                here,
-                &unit.source,
-                "inputs without the source",
-            ));
+            let here = at(format_args!("units/{i}/inputs"));
+            findings.push(Finding::mismatch("E-INPUT-SOURCE", here, &unit.source, "inputs without the source"));
         }
     }
     let unused = used.iter().enumerate().filter(|(_, used)| !**used);
     findings.extend(unused.map(|(row, _)| {
-        Finding::mismatch("E-INPUT-UNUSED", at(format_args!("inputs/{row}")), "a unit that read it", "none")
+        Finding::mismatch("E-INPUT-UNUSED", at(format_args!("inputs/{row}")), "a step that read it", "none")
     }));
     findings.dedup();
     findings

@@ -71,17 +71,16 @@ fn limitations(results: &Results) -> Vec<record::Limitation> {
 
 fn wheels(results: &Results) -> Outcome<Vec<record::Archive>> {
     let wheel = |wheel: &requal::wheel::Wheel| {
-        let package = &wheel.package;
         Ok(record::Archive {
-            name: name(&package.name)?,
-            version: name(&package.version)?,
-            file: path(&package.file)?,
-            size_bytes: package.size_bytes,
-            sha256: package.sha256,
+            name: name(&wheel.name)?,
+            version: name(&wheel.version)?,
+            file: path(&wheel.file)?,
+            size_bytes: wheel.size_bytes,
+            sha256: wheel.sha256,
             record_sha256: wheel.record_sha256,
             files: wheel.tree.files.len() as u64,
             tree_sha256: wheel.tree.digest(),
-            yanked: results.yanked.contains(&package.name),
+            yanked: results.yanked.contains(&wheel.name),
         })
     };
     results.toolchain.wheels.iter().map(wheel).collect()
@@ -239,6 +238,8 @@ fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
             });
         }
     }
+    let order = |tree: &str| results.inputs.trees.iter().position(|known| known.name == tree);
+    units.sort_by(|a, b| (order(&a.tree), &a.source).cmp(&(order(&b.tree), &b.source)));
     Ok(units)
 }
 

@@ -78,7 +78,7 @@ fn on_path(host: &HostCompiler) -> impl Iterator<Item = (&str, &Utf8PathBuf)> {
 }
 
 /// The environment of every step, naming places; the temporary folder is the unit's own.
-pub(super) fn environment(site: &Site) -> Vec<(String, String)> {
+pub(crate) fn environment(site: &Site) -> Vec<(String, String)> {
     let host = if site.sandboxed { HOST.to_owned() } else { "${build}/../host".to_owned() };
     let path = format!("${{toolchain}}/nvidia/cu13/bin:${{toolchain}}/nvidia/cu13/nvvm/bin:{host}");
     let mut environment = command::environment();

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 /// The whole environment of this process, as far as it is UTF-8.
 #[must_use]
 pub fn all() -> BTreeMap<String, String> {
-<<<<<<< HEAD
-    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
-=======
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
->>>>>>> sandbox
 }

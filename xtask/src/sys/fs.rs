@@ -22,6 +22,14 @@ pub fn write(path: &Utf8Path, bytes: &[u8]) -> Outcome<()> {
     Ok(())
 }
 
+/// As [`write`], but a file that already has these bytes stays untouched.
+///
+/// # Errors
+/// `E-IO`.
+pub fn write_if_other(path: &Utf8Path, bytes: &[u8]) -> Outcome<()> {
+    if path.is_file() && fs_err::read(path)? == bytes { Ok(()) } else { write(path, bytes) }
+}
+
 /// A private folder beside a tree, on the same file system, where files get content, mode and mtime before they get their
 /// name. It goes when dropped; what a killed run left is removed by the next one.
 #[derive(Debug)]

@@ -106,8 +106,8 @@ pub(super) fn read_back(limits: &Limits) -> Result<Applied, Refusal> {
         nice: getpriority_process(None).map_err(|error| Refusal::at(Kind::Nice, "read niceness", error))?,
         address_space_bytes: soft(Resource::As),
         inherited: others
-            .map(|(name, resource)| (name.to_owned(), soft(resource)))
             .into_iter()
+            .filter_map(|(name, resource)| Some((name.to_owned(), soft(resource)?)))
             .collect::<BTreeMap<_, _>>(),
     };
     let differs = |kind, what: String| {

@@ -1,7 +1,7 @@
 //! Starting processes: a closed environment, kept output, and a failure that can be pasted and repeated.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -82,6 +82,17 @@ impl Call {
     /// `E-PROC-START` if it could not be started, `E-INTERRUPTED`; a failed child is no error here.
     pub fn run(&self) -> Outcome<Ended> {
         self.start(None)?.wait()
+    }
+
+    /// Runs the child to its end with `input` on its standard input.
+    ///
+    /// # Errors
+    /// As [`Call::run`].
+    pub fn run_with_input(&self, input: &str) -> Outcome<Ended> {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(input.as_bytes())?;
+        file.rewind()?;
+        self.start(Some(OwnedFd::from(file)))?.wait()
     }
 
     /// Starts the child with `stdin`, or nothing, as its standard input.

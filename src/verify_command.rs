@@ -1,0 +1,64 @@
+//! The command `verify`, the same in `requal` and in `cargo xtask`.
+
+use camino::Utf8PathBuf;
+use clap::{Args, ValueEnum};
+
+use crate::verify::{self, Level, Request};
+use crate::{Exit, Failure, Outcome};
+
+/// Arguments of `verify`.
+#[derive(Clone, Debug, Args)]
+pub struct Verify {
+    /// Folder that holds runtime-build.json and what was published with it
+    pub receipts: Utf8PathBuf,
+    /// Level that must be reached: 0 well-formed, 1 consistent, 2 hashes verified, 3 statistics, 4 objects
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=4))]
+    pub level: Option<u8>,
+    /// Scratch of the build, for level 2
+    #[arg(long, value_name = "DIR")]
+    pub tree: Option<Utf8PathBuf>,
+    /// Folder of wheels, where they are not in the scratch
+    #[arg(long, value_name = "DIR")]
+    pub wheelhouse: Option<Utf8PathBuf>,
+    /// Form of the report on standard output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Form of what goes to standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON value, errors too.
+    Json,
+}
+
+/// Runs `verify` and gives what standard output gets, and the exit code.
+///
+/// # Errors
+/// As [`verify::verify`].
+pub fn run(arguments: &Verify) -> Outcome<(String, Exit)> {
+    let level = arguments.level.map(|number| Level::ALL[usize::from(number)]);
+    let (receipts, tree) = (arguments.receipts.clone(), arguments.tree.clone());
+    let request = Request { receipts, level, tree, wheelhouse: arguments.wheelhouse.clone() };
+    let verdict = verify::verify(&request)?;
+    let report = verdict.report();
+    let text = match arguments.format {
+        Format::Text => report.to_string(),
+        Format::Json => serde_json::to_string_pretty(&report).map(|text| text + "\n").map_err(|error| {
+            Failure::could_not_judge("E-SCHEMA", "the report has no JSON form").found(error)
+        })?,
+    };
+    Ok((text, verdict.exit()))
+}
+
+/// What standard error, or in JSON standard output, gets for `failure`.
+#[must_use]
+pub fn shown(failure: &Failure, format: Format) -> String {
+    match format {
+        Format::Text => failure.to_string(),
+        Format::Json => format!("{}\n", serde_json::json!({ "error": failure })),
+    }
+}
