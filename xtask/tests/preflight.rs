@@ -65,12 +65,7 @@ fn the_host_compilers_room_compiles_and_links() {
             .map(|one| Link { at: format!("/requal/host/{}", one.name).into(), to: one.path.clone() });
         room.links.extend(named);
         let ran = match place {
-            "inside" => run(
-                &kit::own(),
-                &build("/requal/build", host_compiler::TOOLS),
-                Some(&room),
-                &Limits::default(),
-            ),
+            "inside" => run(&kit::own(), &build("/requal/build"), Some(&room), &Limits::default()),
             _ => run(&kit::own(), &build(folder.as_str()), None, &Limits::default()),
         };
         let ended = ran.unwrap().ended;
