@@ -22,7 +22,9 @@ pub(super) fn ask(
 ) -> Outcome<String> {
     judge(path, pinned)?;
     let toolkit = toolchain.join(super::TOOLKIT);
-    let call = Call::new(path, args, scratch).env("PATH", format!("{toolkit}/bin:{toolkit}/nvvm/bin"));
+    let call = Call::new(path, args, scratch)
+        .env("PATH", format!("{toolkit}/bin:{toolkit}/nvvm/bin"))
+        .env("TMPDIR", scratch.as_str());
     let ended = call.run()?;
     version_in(&ended.output).ok_or_else(|| silent(path, pinned, &call, &ended))
 }
