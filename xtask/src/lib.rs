@@ -5,6 +5,7 @@ pub mod build_runtime;
 pub mod cli;
 pub mod compile;
 pub mod fetch;
+pub mod doctor;
 pub mod host_compiler;
 pub mod load;
 pub mod lock_command;

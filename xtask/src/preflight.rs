@@ -71,7 +71,7 @@ pub fn check(
 ) -> Outcome<Preflight> {
     let environment = environment(caller);
     let table = table(toolchain, lock, scratch);
-    let host = highest_major(toolchain, lock)
+    let host = highest_major(toolchain)
         .and_then(|highest| host_compiler::probe(&host_compiler::find(caller)?, highest, caller));
     match (environment, table, host) {
         (Ok(replaced_environment), Ok(mut versions), Ok(host)) => {
@@ -178,13 +178,14 @@ fn mixed_up(rows: &[Row], mixed: &[(usize, String)], lock: &Lock) -> Box<Failure
 /// The highest gcc major version that the toolchain's own headers accept.
 ///
 /// # Errors
-/// `E-TOOL-MISSING`, `E-TOOLCHAIN-UNREADABLE`.
-pub fn highest_major(toolchain: &Utf8Path, lock: &Lock) -> Outcome<u32> {
+/// `E-TOOLCHAIN-UNREADABLE`.
+pub fn highest_major(toolchain: &Utf8Path) -> Outcome<u32> {
     let path = toolchain.join(TOOLKIT).join("include/crt/host_config.h");
-    let pinned = package(lock, "nvidia-cuda-crt")?;
-    let text = header(&path, pinned)?;
+    let text = fs_err::read_to_string(&path).unwrap_or_default();
     let bound = text.lines().find_map(|line| line.trim().strip_prefix("#if __GNUC__ >")?.trim().parse().ok());
-    bound.ok_or_else(|| unreadable(&path, pinned, "#if __GNUC__ > N, the bound of the host compiler"))
+    bound.ok_or_else(|| {
+        unreadable(&path, "nvidia-cuda-crt", "#if __GNUC__ > N, the bound of the host compiler")
+    })
 }
 
 /// The value of `#define name number` in a header.
@@ -193,7 +194,7 @@ fn number_of(path: &Utf8Path, pinned: &Package, name: &str) -> Outcome<u32> {
     let mut defines =
         text.lines().filter_map(|line| line.trim().strip_prefix("#define")?.trim().split_once(' '));
     let value = defines.find_map(|(word, value)| (word == name).then(|| value.trim().parse().ok())?);
-    value.ok_or_else(|| unreadable(path, pinned, &format!("#define {name} and a number")))
+    value.ok_or_else(|| unreadable(path, &pinned.name, &format!("#define {name} and a number")))
 }
 
 /// `Version:` in the METADATA of the wheel as it was unpacked.
@@ -209,17 +210,17 @@ fn metadata_version(toolchain: &Utf8Path, pinned: &Package) -> Outcome<String> {
         text.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix("Version:"));
     version
         .map(|version| version.trim().to_owned())
-        .ok_or_else(|| unreadable(&path, pinned, "a line Version:"))
+        .ok_or_else(|| unreadable(&path, &pinned.name, "a line Version:"))
 }
 
 fn header(path: &Utf8Path, pinned: &Package) -> Outcome<String> {
     if path.is_file() { Ok(fs_err::read_to_string(path)?) } else { Err(tool::missing(path, pinned)) }
 }
 
-fn unreadable(path: &Utf8Path, pinned: &Package, expected: &str) -> Box<Failure> {
+fn unreadable(path: &Utf8Path, package: &str, expected: &str) -> Box<Failure> {
     Failure::could_not_judge(
         "E-TOOLCHAIN-UNREADABLE",
-        format!("{path} of {} does not say its version", pinned.name),
+        format!("{path} of {package} does not say what it should"),
     )
     .expected(expected)
     .hint("run build-runtime in an empty scratch")

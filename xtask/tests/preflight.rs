@@ -65,12 +65,7 @@ fn the_host_compilers_room_compiles_and_links() {
             .map(|one| Link { at: format!("/requal/host/{}", one.name).into(), to: one.path.clone() });
         room.links.extend(named);
         let ran = match place {
-            "inside" => run(
-                &kit::own(),
-                &build("/requal/build", host_compiler::TOOLS),
-                Some(&room),
-                &Limits::default(),
-            ),
+            "inside" => run(&kit::own(), &build("/requal/build"), Some(&room), &Limits::default()),
             _ => run(&kit::own(), &build(folder.as_str()), None, &Limits::default()),
         };
         let ended = ran.unwrap().ended;
@@ -201,19 +196,16 @@ fn a_missing_host_compiler_is_could_not_judge() {
 /// Breaks `ptxas` in each way, with a decoy on PATH and without, and demands three different refusals.
 fn f13(fixture: &Fixture) {
     let ptxas = fixture.toolkit("bin/ptxas");
-    let sound = fs_err::read(&ptxas).unwrap();
-    let restore = |mode| {
-        use std::os::unix::fs::PermissionsExt as _;
-        xtask::sys::fs::write(&ptxas, &sound).unwrap();
-        fs_err::set_permissions(&ptxas, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
+    let sound = fixture.scratch.join("sound");
+    kit::copy(&ptxas, &sound, "755");
+    let restore = |mode| kit::copy(&sound, &ptxas, mode);
     for with_decoy in [true, false] {
         if with_decoy {
             fixture.decoy("ptxas");
         } else {
             fs_err::remove_file(fixture.decoys.join("ptxas")).unwrap();
         }
-        restore(0o644);
+        restore("644");
         let (code, text) = fixture.refusal();
         assert_eq!(code, "E-TOOL-MODE");
         holds(&text, &[ptxas.as_str(), "mode 0644", "nvidia_cuda_nvcc-13.0.88"]);
@@ -227,7 +219,7 @@ fn f13(fixture: &Fixture) {
         let (code, text) = fixture.refusal();
         assert_eq!(code, "E-TOOL-MISSING");
         holds(&text, &[ptxas.as_str()]);
-        restore(0o755);
+        restore("755");
         assert!(fixture.check().is_ok() && !fixture.marker().exists());
     }
 }

@@ -68,6 +68,27 @@ fn role() {
                 .log(Utf8Path::new(&std::env::var("KIT_LOG").unwrap()));
             print!("{}", run(&kit::own(), &call, Some(&kit::room()), &Limits::default()).unwrap_err());
         }
+        "clean" => {
+            let text = "ls /proc/self/fd | tr '\\n' ' '; readlink /proc/self/fd/0; grep -E 'Sig(Blk|Ign)|NoNewPrivs' /proc/self/status; env";
+            print!(
+                "{}",
+                run(&kit::own(), &kit::script(text), None, &Limits::default()).unwrap().ended.output
+            );
+        }
+        "plain" => {
+            let call = kit::script("echo up; exec sleep 1005")
+                .log(Utf8Path::new(&std::env::var("KIT_LOG").unwrap()));
+            run(&kit::own(), &call, None, &Limits::default()).unwrap();
+        }
+        "submount" => {
+            let mut room = kit::room();
+            let from = std::env::var("KIT_FOLDER").unwrap().into();
+            room.mounts.push(Mount { to: "/requal/tree".into(), from, writable: false });
+            print!(
+                "{}",
+                kit::inside(&room, "(echo x > /requal/tree/file) 2>&1; cat /requal/tree/file").ended.output
+            );
+        }
         other => panic!("{other}"),
     }
 }
@@ -169,6 +190,47 @@ fn killing_the_parent_ends_the_whole_tree() {
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until(|| !tree.iter().any(|seconds| sleeps(seconds)));
+}
+
+#[test]
+fn killing_the_parent_ends_a_program_at_the_real_path_too() {
+    let (_folder, path) = kit::folder();
+    let mut child = running_tree("plain", &path);
+    wait_until(|| sleeps("1005"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until(|| !sleeps("1005"));
+}
+
+#[test]
+fn a_child_starts_clean_whatever_its_parent_has() {
+    let (_folder, path) = kit::folder();
+    let script = "trap '' HUP INT TERM; exec \"$@\" 7<$0";
+    let prefix = ["sh", "-c", script, "/dev/null"];
+    let output = kit::role(&prefix, "clean", &path).env("LEAKED", "yes").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // Descriptor 3 is the folder that ls itself reads.
+    assert!(text.contains("0 1 2 3 /dev/null\n"), "{text}");
+    let mask = |name: &str| u64::from_str_radix(text.split_once(name).unwrap().1[..18].trim(), 16).unwrap();
+    // Signals 32 and 33 belong to the C library, which does not let them be set.
+    assert_eq!((mask("SigBlk:"), mask("SigIgn:") & 0x7fff_ffff), (0, 0), "{text}");
+    assert!(!text.contains("LEAKED") && text.contains("PATH=/usr/bin:/usr/sbin"), "{text}");
+}
+
+/// Container runtimes mount single files into system folders, such as a driver's libraries.
+#[test]
+fn what_is_mounted_below_a_read_only_folder_is_shown_and_read_only_too() {
+    let (_folder, path) = kit::folder();
+    let tree = path.join("tree");
+    kit::file(&tree.join("file"), "below", 0o644);
+    kit::file(&path.join("other"), "mounted", 0o644);
+    let script = "mount --bind $1 $0/file && shift && exec \"$@\"";
+    let other = path.join("other");
+    let prefix = ["unshare", "-Urm", "sh", "-c", script, tree.as_str(), other.as_str()];
+    let output = kit::role(&prefix, "submount", &path).env("KIT_FOLDER", &tree).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("Read-only file system") && text.contains("mounted"), "{text}");
+    assert_eq!(fs_err::read_to_string(&other).unwrap(), "mounted");
 }
 
 #[test]

@@ -22,7 +22,9 @@ pub(super) fn ask(
 ) -> Outcome<String> {
     judge(path, pinned)?;
     let toolkit = toolchain.join(super::TOOLKIT);
-    let call = Call::new(path, args, scratch).env("PATH", format!("{toolkit}/bin:{toolkit}/nvvm/bin"));
+    let call = Call::new(path, args, scratch)
+        .env("PATH", format!("{toolkit}/bin:{toolkit}/nvvm/bin"))
+        .env("TMPDIR", scratch.as_str());
     let ended = call.run()?;
     version_in(&ended.output).ok_or_else(|| silent(path, pinned, &call, &ended))
 }
@@ -44,7 +46,8 @@ pub(super) fn ask_of_empty_input(
 fn version_in(output: &str) -> Option<String> {
     let (_, rest) = output.split_once("release ")?.1.split_once(", V")?;
     let version: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    (version.split('.').count() == 3).then_some(version)
+    let numbers = version.split('.').filter(|number| number.parse::<u32>().is_ok()).count();
+    (numbers == 3 && version.split('.').count() == 3).then_some(version)
 }
 
 fn silent(path: &Utf8Path, pinned: &Package, call: &Call, ended: &Ended) -> Box<Failure> {
@@ -118,5 +121,15 @@ mod tests {
         );
         assert_eq!(version_in("release 13"), None);
         assert_eq!(version_in("release 13.0, V13"), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_output_gives_a_version_of_three_numbers_or_none(output in "(release |, V|[0-9.]{1,3}|\\PC|\n){0,12}") {
+            if let Some(version) = version_in(&output) {
+                proptest::prop_assert!(version.split('.').map(str::parse::<u32>).filter(Result::is_ok).count() == 3);
+                proptest::prop_assert!(output.contains(&version));
+            }
+        }
     }
 }

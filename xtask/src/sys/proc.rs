@@ -234,4 +234,15 @@ mod tests {
         );
         assert!(fs_err::read_to_string(&log).unwrap().starts_with("line 1\n"));
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
+        #[test]
+        fn a_shell_reads_every_quoted_word_as_it_was(words in proptest::collection::vec("[^\0]{0,12}", 1..20)) {
+            let line = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+            let ended = Call::new("/bin/sh".into(), &["-c", &format!("printf '%s\\0' {line}")], "/".into()).run().unwrap();
+            let read: Vec<&str> = ended.output.split_terminator('\0').collect();
+            proptest::prop_assert_eq!(read, words);
+        }
+    }
 }

@@ -14,7 +14,6 @@ use requal::limits::{Applied, Limits, Refusal};
 use requal::{Failure, Outcome};
 use serde::{Deserialize, Serialize};
 
-use super::interrupt;
 use super::proc::{Call, Ended};
 
 mod enter;
@@ -51,7 +50,7 @@ pub struct Room {
     pub links: Vec<Link>,
 }
 
-/// A file or folder shown in the room; folders mounted below it are not shown.
+/// A file or folder shown in the room, with what is mounted below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Mount {
     /// Absolute path in the room.
@@ -151,7 +150,6 @@ fn enter(own: &Utf8Path, call: Option<Call>, room: Option<&Room>, limits: &Limit
         ours.read_to_string(&mut report)?;
     }
     let ended = running.wait()?;
-    interrupt::check()?;
     match report.lines().last().map(serde_json::from_str) {
         Some(Ok(Report::Entered(applied))) => Ok(Entry::Done(Ran { ended, applied })),
         Some(Ok(Report::Refused(refusal))) => Ok(Entry::Refused(refusal)),

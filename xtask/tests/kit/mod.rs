@@ -45,9 +45,22 @@ pub(crate) fn inside(room: &Room, text: &str) -> Ran {
     run(&own(), &script(text), Some(room), &Limits::default()).unwrap()
 }
 
-/// Writes an executable file.
+/// Writes an executable file, in a process of its own: a descriptor that this process writes through could still be
+/// open in a child that another test is just starting, and such a file cannot be executed.
 pub(crate) fn program(path: &Utf8Path, text: &str) {
-    file(path, text, 0o755);
+    let write = "mkdir -p \"${0%/*}\" && rm -f \"$0\" && printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"";
+    done(&Call::new("/bin/sh".into(), &["-c", write, path.as_str(), text], "/".into()));
+}
+
+/// Copies a file that may be executed, as [`program`] writes one.
+pub(crate) fn copy(from: &Utf8Path, to: &Utf8Path, mode: &str) {
+    let copy = "rm -f \"$1\" && cp \"$0\" \"$1\" && chmod \"$2\" \"$1\"";
+    done(&Call::new("/bin/sh".into(), &["-c", copy, from.as_str(), to.as_str(), mode], "/".into()));
+}
+
+fn done(call: &Call) {
+    let ended = call.clone().env("PATH", "/usr/bin:/bin").run().unwrap();
+    assert_eq!(ended.code, 0, "{}", ended.output);
 }
 
 /// Writes a file with `mode`.
@@ -62,8 +75,10 @@ pub(crate) fn file(path: &Utf8Path, text: &str, mode: u32) {
 #[expect(clippy::disallowed_methods, reason = "a test starts itself in another role")]
 pub(crate) fn role(prefix: &[&str], role: &str, folder: &Utf8Path) -> Command {
     let (test, xtask) = (folder.join("test"), folder.join("xtask"));
-    fs_err::copy(std::env::current_exe().unwrap(), &test).unwrap();
-    fs_err::copy(own(), &xtask).unwrap();
+    let this = Utf8PathBuf::from_path_buf(std::env::current_exe().unwrap()).unwrap();
+    for (from, to) in [(&this, &test), (&own(), &xtask)] {
+        copy(from, to, "755");
+    }
     let words = [test.as_str(), "role", "--exact", "--ignored", "--nocapture"];
     let mut argv = prefix.iter().copied().chain(words);
     let mut command = Command::new(argv.next().unwrap());

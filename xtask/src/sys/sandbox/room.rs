@@ -1,12 +1,13 @@
 //! Making the room, as process 1 of its namespaces: a root in memory, what is declared mounted into it, all else gone.
 
+use std::ffi::CString;
 use std::os::unix::fs::symlink;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::limits::{Kind, Refusal};
-use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
+    mount_remount, unmount,
 };
 use rustix::process::{chdir, pivot_root};
 
@@ -31,7 +32,7 @@ pub(super) fn build(room: &Room) -> Result<(), Refusal> {
     let null = Mount { to: "/dev/null".into(), from: "/dev/null".into(), writable: true };
     for (index, one) in room.mounts.iter().enumerate() {
         show(one, &room.mounts[..index])?;
-        restrict(one, quiet)?;
+        restrict(one)?;
     }
     show(&null, &room.mounts)?;
     for link in &room.links {
@@ -62,27 +63,34 @@ fn show(one: &Mount, earlier: &[Mount]) -> Result<(), Refusal> {
             made.map_err(|error| at(format!("make a place for {}", one.to), error))?;
         }
     }
-    mount_bind(from.as_std_path(), one.to.as_std_path())
+    mount_bind_recursive(from.as_std_path(), one.to.as_std_path())
         .map_err(|error| at(format!("mount {}", one.to), error))
 }
 
-/// Takes writing, set-user-ids and devices away from a mount. What the machine has taken away stays so.
-fn restrict(one: &Mount, quiet: MountFlags) -> Result<(), Refusal> {
+/// Takes set-user-ids, devices and, unless it is writable, writing away from a mount and all mounts below it.
+fn restrict(one: &Mount) -> Result<(), Refusal> {
+    let writing = if one.writable { 0 } else { libc::MOUNT_ATTR_RDONLY };
+    let attributes = libc::mount_attr {
+        attr_set: writing | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
     let refused = |error| at(format!("restrict {}", one.to), error);
-    let here = statvfs(one.to.as_std_path()).map_err(refused)?.f_flag;
-    let kept = [
-        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
-        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
-        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
-        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
-        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
-    ];
-    let mut flags = MountFlags::BIND | quiet;
-    kept.iter().filter(|(state, _)| here.contains(*state)).for_each(|(_, flag)| flags |= *flag);
-    if !one.writable {
-        flags |= MountFlags::RDONLY;
-    }
-    mount_remount(one.to.as_std_path(), flags, "").map_err(refused)
+    let path = CString::new(one.to.as_str()).map_err(|error| refused(error.into()))?;
+    let (below, size) = (libc::AT_RECURSIVE, size_of::<libc::mount_attr>());
+    // SAFETY: path and attributes live through the call, which reads `size` bytes of the latter and writes nothing.
+    let code = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            below,
+            &raw const attributes,
+            size,
+        )
+    };
+    if code == 0 { Ok(()) } else { Err(refused(std::io::Error::last_os_error())) }
 }
 
 fn folder(path: &Utf8Path) -> Result<(), Refusal> {
