@@ -19,8 +19,12 @@ fn error_codes_are_documented() {
     for folder in ["src", "xtask/src", "worker/src"] {
         for entry in walkdir::WalkDir::new(root(folder)) {
             let path = entry.unwrap().into_path();
-            if path.extension().is_some_and(|end| end == "rs") {
+            if path.extension().is_some_and(|end| end == "rs")
+                && !path.to_string_lossy().ends_with("tests.rs")
+            {
                 let text = fs_err::read_to_string(&path).unwrap();
+                // Tests stand at the end of a file, or in one of their own.
+                let text = text.split("#[cfg(test)]").next().unwrap_or_default();
                 used.extend(text.split('"').filter(|part| part.starts_with("E-")).map(code));
             }
         }
@@ -29,8 +33,6 @@ fn error_codes_are_documented() {
     let rows: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("| `")).map(code).collect();
     let listed: BTreeSet<_> = rows.iter().cloned().collect();
     assert_eq!(rows.len(), listed.len(), "a code has two rows");
-    // E-A and E-B stand in a test of `Failure` alone.
-    let used: BTreeSet<_> = used.into_iter().filter(|code| code.len() > 3).collect();
     assert_eq!(used.difference(&listed).collect::<Vec<_>>(), Vec::<&String>::new(), "undocumented");
     assert_eq!(listed.difference(&used).collect::<Vec<_>>(), Vec::<&String>::new(), "documented but unused");
 }
