@@ -179,7 +179,7 @@ fn t101_no_single_changed_byte_passes_but_in_the_producers_word() {
 
 /// Changes every `step`-th byte from `first` on; the places at which a change passed level 2.
 fn sweep(first: usize, step: usize) -> BTreeSet<String> {
-    let fixture = Fixture::new();
+    let fixture = Fixture::of(&["p2p"]);
     let bytes = fixture.bytes();
     let request = Request {
         receipts: fixture.receipts(),

@@ -276,3 +276,24 @@ fn another_version_is_not_judged() {
     assert_eq!(fixture.open(0)[0].code, Some("E-TYPE-PREDICATE"));
     assert_eq!(fixture.verdict(0).unwrap().exit(), Exit::CouldNotJudge);
 }
+
+/// A receipt as large as one of the real trees: 190 units that read 1,350 files each.
+#[test]
+fn a_quarter_of_a_million_inputs_stay_within_the_limits() {
+    let mut fixture = Fixture::of(&["p2p"]);
+    fixture.tamper(|v| {
+        let rows: Vec<Value> = (0..1350)
+            .map(|i| json!({"root": "system", "path": format!("usr/include/{i:04}.h"), "sha256": Digest::of(b"h"), "size_bytes": 1}))
+            .collect();
+        build(v)["inputs"].as_array_mut().unwrap().extend(rows);
+        let all: Vec<u32> = (0..1352).collect();
+        build(v)["units"][0]["inputs"] = json!(all);
+        let unit = build(v)["units"][0].clone();
+        build(v)["units"] = vec![unit; 190].into();
+    });
+    let codes: std::collections::BTreeSet<_> =
+        fixture.open(1).iter().filter_map(|check| check.code).collect();
+    // The copies are no units of their own; what is shown here is that the reader takes such a receipt.
+    assert_eq!(codes.into_iter().collect::<Vec<_>>(), ["E-ORDER", "E-UNIT-OBJECT"]);
+    assert!(fixture.bytes().len() < requal::json::LONGEST_BYTES / 4);
+}
