@@ -3,14 +3,18 @@
 
 mod build;
 mod run;
+mod sources;
 mod text;
 
 pub use build::{
-    Archive, Build, Claim, ComponentVersion, Decision, HostCompiler, Input, Kernel, Limitation, Link,
-    LoadCheck, LoadResult, Module, NamedFile, OverlayChange, OverlayRecord, Place, Program, Reason, Root,
-    Scope, Targets, Tool, Toolchain, TreeRecord, Unit, Variable,
+    Build, Claim, Decision, Input, Kernel, Limitation, LoadCheck, LoadResult, Module, Place, Reason, Root,
+    Scope, Targets, Tool, Unit, Variable,
 };
 pub use run::{Artifact, Attempt, Run, RunLimits, SandboxMode, SandboxRun, User};
+pub use sources::{
+    Archive, ComponentVersion, HostCompiler, Link, NamedFile, OverlayChange, OverlayRecord, Program,
+    Toolchain, TreeRecord,
+};
 pub use text::{Name, PUBLIC_PLACES, RelativePath, Symbol, Time, Token};
 
 use schemars::JsonSchema;

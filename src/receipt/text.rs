@@ -76,7 +76,7 @@ text! {
 }
 text! {
     /// A symbol of an object or module, mangled names included.
-    Symbol, "^[A-Za-z_$.][A-Za-z0-9_$.@]*$", 1024, symbol
+    Symbol, "^[A-Za-z_$.][A-Za-z0-9_$.@]*$", 4096, symbol
 }
 text! {
     /// A time: RFC 3339, UTC, whole seconds, such as `2026-01-31T12:00:00Z`. Equal lengths: byte order is time order.

@@ -325,7 +325,8 @@ fn compare(kind: Kind, items: &[Item], system: bool, mut more: Vec<Finding>) -> 
         }
         findings
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // A thread for a handful of files costs more than it saves.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len().div_ceil(16));
     std::thread::scope(|scope| {
         let running: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         more.extend(work());

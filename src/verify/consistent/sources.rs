@@ -46,7 +46,7 @@ pub(super) fn paths(receipt: &RuntimeBuild) -> Vec<Finding> {
             findings.push(Finding::mismatch(
                 "E-PATH-CASE",
                 at(format_args!("inputs/{i}/path")),
-                &*first,
+                *first,
                 &input.path,
             ));
         }

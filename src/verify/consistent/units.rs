@@ -132,6 +132,7 @@ pub(super) fn inputs(receipt: &RuntimeBuild) -> Vec<Finding> {
         .map(|file| (file.path.as_str(), (file.sha256, file.size_bytes)))
         .collect();
     let mut used = vec![false; build.inputs.len()];
+    let mut unexplained = BTreeSet::new();
     let mut findings = Vec::new();
     let of_units = build.units.iter().enumerate().map(|(i, unit)| {
         (at(format_args!("units/{i}/inputs")), trees.get(&*unit.tree), &unit.inputs)
@@ -155,11 +156,11 @@ pub(super) fn inputs(receipt: &RuntimeBuild) -> Vec<Finding> {
                 Root::Toolchain => toolchain.get(&*input.path),
                 Root::System => continue,
             };
-            if listed != Some(&(input.sha256, input.size_bytes)) {
+            if listed != Some(&(input.sha256, input.size_bytes)) && unexplained.insert(row) {
+                let pointer = at(format_args!("inputs/{row}"));
                 let expected = listed
                     .map_or("a listed file".to_owned(), |(sha256, size)| format!("{sha256}, {size} bytes"));
                 let found = format!("{} {}, {} bytes", input.path, input.sha256, input.size_bytes);
-                let pointer = at(format_args!("inputs/{row}"));
                 findings.push(Finding::mismatch("E-HASH-INPUT", pointer, expected, found));
             }
         }
@@ -174,7 +175,6 @@ pub(super) fn inputs(receipt: &RuntimeBuild) -> Vec<Finding> {
     findings.extend(unused.map(|(row, _)| {
         Finding::mismatch("E-INPUT-UNUSED", at(format_args!("inputs/{row}")), "a step that read it", "none")
     }));
-    findings.dedup();
     findings
 }
 
