@@ -89,8 +89,7 @@ fn file_of(url: &str) -> String {
 fn ask(pip: &Pip, package: &Package, requirement: &str, tags: &[String], origin: &Origin) -> Outcome<Item> {
     let work = Work { folder: origin.scratch.join("pip").join(format!("lock-{}", package.name)) };
     fs::remove(&work.folder)?;
-    let mut args =
-        vec!["install", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:", "--quiet"];
+    let mut args = vec!["install", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:"];
     args.extend(["--report", "report.json", "--target", "target"]);
     args.extend(tags.iter().map(String::as_str));
     args.push(requirement);

@@ -17,7 +17,7 @@ use xtask::sys::env::Variables;
 /// A wheel large enough to be cut, and its pin; `salt` makes other bytes of the same size.
 fn wheel(name: &str, version: &str, salt: u64) -> (Package, Vec<u8>) {
     let mut state = salt;
-    let noise: Vec<u8> = std::iter::repeat_with(|| {
+    let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         u8::try_from(state >> 56).unwrap()
     });
@@ -202,8 +202,10 @@ fn a_wheelhouse_is_the_only_source_and_must_match_the_lock() {
     assert_eq!(one(&package, &origin).unwrap().path, house.join(&package.file));
     plant(&house.join(&package.file), &bytes[1..]);
     assert_eq!(refusal(&package, &origin).code, "E-LOCK-SIZE");
-    // T075: another version under the pinned name, of the same size.
-    plant(&house.join(&package.file), &wheel("demo", "1.1", 1).1);
+    // T075: another version's bytes under the pinned name, cut or filled to the pinned size.
+    let mut other = wheel("demo", "1.1", 1).1;
+    other.resize(bytes.len(), 0);
+    plant(&house.join(&package.file), &other);
     assert_eq!(refusal(&package, &origin).code, "E-HASH-WHEEL");
     assert!(!base.join("scratch").exists());
 }

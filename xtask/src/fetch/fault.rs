@@ -75,15 +75,22 @@ pub(super) fn of(package: &Package, output: &str, log: &Utf8Path, scratch: &Utf8
     let kind = KINDS.iter().find(|kind| kind.words.iter().any(|word| output.contains(word)));
     let (code, what, hint) =
         kind.map_or(("E-FETCH-PIP", "pip failed to fetch", "read the log"), |k| (k.code, k.what, k.hint));
-    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    let tail = lines[lines.len().saturating_sub(6)..].join("\n");
+    let found = last_words(output);
     let hint = format!("{hint}; pip's words are in {log}, wheels in {}", scratch.join("wheels"));
     // Other bytes than the pinned ones are a judgement; everything else is none.
     let exit = if code == "E-FETCH-HASH" { Exit::Refused } else { Exit::CouldNotJudge };
     Failure::new(exit, code, format!("{what} {} {}", package.name, package.version))
         .expected(format!("{}, SHA-256 {}", package.file, package.sha256))
-        .found(tail)
+        .found(found)
         .hint(hint)
+}
+
+/// What pip says from its first error on, or its last lines if it names none; at most six lines.
+fn last_words(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let error = lines.iter().position(|line| line.starts_with("ERROR"));
+    let from = error.unwrap_or(lines.len().saturating_sub(6));
+    lines[from..lines.len().min(from + 6)].join("\n")
 }
 
 /// Whether a fault may be gone when the download starts over without a cache.

@@ -100,8 +100,10 @@ impl Pip {
         work.renew()?;
         let pin = format!("{}=={} --hash=sha256:{}\n", package.name, package.version, package.sha256);
         fs::write(&work.folder.join("tmp/one.txt"), pin.as_bytes())?;
-        let (mut args, out) =
-            (vec!["download", "--no-deps", "--only-binary=:all:", "--require-hashes"], work.out());
+        let (mut args, out) = (
+            vec!["download", "--progress-bar=off", "--no-deps", "--only-binary=:all:", "--require-hashes"],
+            work.out(),
+        );
         let tags = tag_args(package);
         args.extend(tags.iter().map(String::as_str));
         args.extend(["-d", out.as_str(), "-r", "tmp/one.txt"]);
@@ -114,12 +116,9 @@ impl Pip {
     /// `E-PROC-START`, `E-IO`; a failed pip is no error here.
     pub fn run(&self, args: &[&str], work: &Work) -> Outcome<Ended> {
         fs_err::create_dir_all(work.folder.join("tmp"))?;
-        let command =
-            ["-m", "pip", "--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off"];
-        // `--progress-bar` belongs to the subcommand, so it stands after it.
-        let (command, progress) = command.split_at(command.len() - 1);
-        let (name, rest) = args.split_at(1);
-        let mut call = Call::new(&self.python, &[command, name, progress, rest].concat(), &work.folder);
+        // Only with `-vv` does pip say that an index could not be reached, rather than that it had nothing.
+        let before = ["-m", "pip", "-vv", "--disable-pip-version-check", "--no-input", "--no-color"];
+        let mut call = Call::new(&self.python, &[&before[..], args].concat(), &work.folder);
         call.env.clone_from(&self.settings);
         let own = [
             ("PATH", "/usr/bin:/bin".to_owned()),

@@ -123,7 +123,7 @@ fn transfer(stream: &TcpStream, shared: &Shared, bytes: &[u8], range: Option<usi
     let cut =
         shared.cuts.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok();
     let sent = if cut { bytes.len() / 2 } else { usize::MAX };
-    let cache = "ETag: \"1\"\r\nCache-Control: max-age=3600\r\nAccept-Ranges: bytes\r\n";
+    let cache = "ETag: \"1\"\r\nCache-Control: max-age=2000000000\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nAccept-Ranges: bytes\r\n";
     match range {
         Some(from) if shared.range == Range::RoundedDown => {
             let from = from / 4096 * 4096;
