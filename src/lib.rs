@@ -11,4 +11,4 @@ pub mod tree;
 pub mod wheel;
 
 pub use digest::Digest;
-pub use failure::{Exit, Failure, Outcome};
+pub use failure::{Exit, Failure, Failures, Outcome};

@@ -1,4 +1,5 @@
 //! Fetching by the user's pip from an index on 127.0.0.1: cut, lying, withdrawn, damaged, absent.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod kit;
 
@@ -256,4 +257,12 @@ fn lock_update_writes_the_newest_release_in_canonical_form() {
     let back = Lock::parse("toolchain.lock", &fs_err::read_to_string(&path).unwrap()).unwrap();
     assert_eq!(back.packages[0].sha256, old.sha256);
     assert_eq!(lock_command::update(&path, "other", &origin).unwrap_err().code, "E-LOCK-NAME");
+}
+
+#[test]
+fn the_committed_lock_agrees_with_the_index() {
+    let (_folder, base) = scratch();
+    let lock = kit::lock();
+    let checked = lock_command::check(&lock, &origin(&base, xtask::sys::env::pip_settings())).unwrap();
+    assert_eq!(checked.into_iter().map(|checked| checked.package).collect::<Vec<_>>(), lock.packages);
 }

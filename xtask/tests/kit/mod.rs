@@ -2,6 +2,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    clippy::unwrap_used,
     clippy::allow_attributes,
     reason = "each test file uses a part of the kit"
 )]
