@@ -66,6 +66,9 @@ pub struct Failure {
 /// The result of anything that can be refused. Boxed, because refusals are rare and wide.
 pub type Outcome<T> = Result<T, Box<Failure>>;
 
+/// Independent problems of one step, to be joined by [`Failure::all`].
+pub type Failures = Vec<Box<Failure>>;
+
 impl Failure {
     /// A refusal with stable `code` that ends the process with `exit`.
     pub fn new(exit: Exit, code: &'static str, what: impl Into<String>) -> Box<Self> {

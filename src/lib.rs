@@ -28,4 +28,4 @@ pub mod versions;
 pub mod wheel;
 
 pub use digest::Digest;
-pub use failure::{Exit, Failure, Outcome};
+pub use failure::{Exit, Failure, Failures, Outcome};

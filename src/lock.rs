@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Spanned, Value};
 
-use crate::{Digest, Failure, Outcome};
+use crate::{Digest, Failure, Failures, Outcome};
 
 /// The lock file: TOML, `version = 1`, then one `[[package]]` table a wheel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -205,7 +205,7 @@ impl Place<'_> {
         self.fail(code, &span, error.message()).found(line)
     }
 
-    fn package(&self, spanned: &Spanned<WrittenPackage>) -> Result<Package, Vec<Box<Failure>>> {
+    fn package(&self, spanned: &Spanned<WrittenPackage>) -> Result<Package, Failures> {
         let written = spanned.get_ref();
         let mut failures = self.identity(written);
         if *written.size_bytes.get_ref() == 0 {
@@ -231,7 +231,7 @@ impl Place<'_> {
     }
 
     /// Name, version and file name must belong together.
-    fn identity(&self, written: &WrittenPackage) -> Vec<Box<Failure>> {
+    fn identity(&self, written: &WrittenPackage) -> Failures {
         let (name, version, file) =
             (written.name.get_ref(), written.version.get_ref(), written.file.get_ref());
         let mut failures = Vec::new();
@@ -283,7 +283,7 @@ impl Place<'_> {
     }
 
     /// Packages are sorted by name and each name stands once.
-    fn order(&self, packages: &[Package]) -> Vec<Box<Failure>> {
+    fn order(&self, packages: &[Package]) -> Failures {
         let at = |package: &Package| format!("{}:{}", self.path, package.line);
         let hint = format!("git diff {}", self.path);
         let pairs = packages.windows(2).filter(|pair| pair[0].name >= pair[1].name);

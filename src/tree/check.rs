@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::listing::{Found, Kind, io, list};
 use super::{Link, Tree, TreeFile, mtime_s};
-use crate::{Digest, Failure, Outcome, parallel};
+use crate::{Digest, Failure, Failures, Outcome, parallel};
 
 /// What a tree must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Expected {
 }
 
 /// Digests of `files` below `root`, and a refusal for each that differs.
-fn contents(root: &Path, files: &[&TreeFile], known: &Known) -> Outcome<(Known, Vec<Box<Failure>>)> {
+fn contents(root: &Path, files: &[&TreeFile], known: &Known) -> Outcome<(Known, Failures)> {
     let mut largest_first: Vec<&TreeFile> = files.to_vec();
     largest_first.sort_by_key(|file| std::cmp::Reverse(file.size_bytes));
     let digests = parallel::map(&largest_first, |file| match known.get(&file.path) {

@@ -4,7 +4,7 @@
 use rawzip::{ZipArchive, ZipFileHeaderRecord};
 
 use super::{Fault, names};
-use crate::{Failure, Outcome};
+use crate::{Failure, Failures, Outcome};
 
 /// Most bytes that a wheel may unpack to.
 pub const MAX_UNPACKED_BYTES: u64 = 1 << 31;
@@ -283,7 +283,7 @@ fn mode(header: &ZipFileHeaderRecord<'_>, size: usize, packed: usize) -> Result<
 }
 
 /// Sorted by place, entries begin where the one before ends; the first at 0, the last ends at the directory.
-fn tiling(file: &str, bytes: &[u8], mut spans: Vec<Span>, directory: usize) -> Vec<Box<Failure>> {
+fn tiling(file: &str, bytes: &[u8], mut spans: Vec<Span>, directory: usize) -> Failures {
     spans.sort_by_key(|span| (span.start, span.end));
     let mut failures = Vec::new();
     let mut covered = 0;

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::frame::Entry;
 use super::{Fault, content};
 use crate::lock::Package;
-use crate::{Digest, Failure, Outcome};
+use crate::{Digest, Failure, Failures, Outcome};
 
 /// Largest RECORD that is read.
 const MAX_RECORD_BYTES: usize = 1 << 26;
@@ -68,7 +68,7 @@ pub(super) fn read(package: &Package, entries: &[Entry<'_>]) -> Outcome<(Vec<Dig
 }
 
 /// All rows by path, and what is wrong with the others.
-fn rows(bytes: &[u8], own: &str, at: impl Fn(u64) -> String) -> (BTreeMap<String, Row>, Vec<Box<Failure>>) {
+fn rows(bytes: &[u8], own: &str, at: impl Fn(u64) -> String) -> (BTreeMap<String, Row>, Failures) {
     let (mut rows, mut failures) = (BTreeMap::new(), Vec::new());
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
     for record in reader.records() {

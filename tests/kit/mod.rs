@@ -2,6 +2,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    clippy::unwrap_used,
     clippy::allow_attributes,
     reason = "each test file uses a part of the kit"
 )]
@@ -151,7 +152,7 @@ pub fn wheel(name: &str, version: &str, files: &[Entry]) -> Vec<Entry> {
     let files = entries.iter().filter(|entry| !entry.name.ends_with(b"/"));
     let mut record: String =
         files.map(|entry| row(&String::from_utf8_lossy(&entry.name), &entry.content)).collect();
-    record += &format!("{info}/RECORD,,\n");
+    record.extend([&info, "/RECORD,,\n"]);
     entries.push(Entry::file(&format!("{info}/RECORD"), record.as_bytes()));
     entries
 }

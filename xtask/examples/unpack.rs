@@ -9,7 +9,8 @@ use xtask::unpack::{toolchain_links, unpack};
 fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [lock, wheelhouse, root, names @ ..] = &args[..] else {
-        return Ok(println!("unpack LOCK WHEELHOUSE ROOT [NAME…]"));
+        println!("unpack LOCK WHEELHOUSE ROOT [NAME…]");
+        return Ok(());
     };
     let lock = Lock::parse(lock, &fs_err::read_to_string(lock)?)?;
     let packages: Vec<_> = lock

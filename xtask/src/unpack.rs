@@ -71,7 +71,7 @@ pub fn unpack(wheels: &[Pinned], links: &[Link], root: &Utf8Path) -> Outcome<Too
 }
 
 /// All results, or all failures together.
-fn every<T>(results: Vec<Outcome<T>>) -> Outcome<Vec<T>> {
+pub(crate) fn every<T>(results: Vec<Outcome<T>>) -> Outcome<Vec<T>> {
     let (mut values, mut failures) = (Vec::new(), Vec::new());
     for result in results {
         match result {

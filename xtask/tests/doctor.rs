@@ -1,6 +1,7 @@
 //! `doctor` on this machine, on one with nothing installed, and that it changes nothing.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "kit/room.rs"]
 mod kit;
 
 use kit::toolchain::{Fixture, says};

@@ -1,6 +1,7 @@
 //! Limits: set in the child, read back there, in the sandbox and without it; a loss is an error.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "kit/room.rs"]
 mod kit;
 
 use requal::Exit;

@@ -1,6 +1,7 @@
 //! Preflight: versions by each component's own word, tools that cannot run, the host compiler, the environment.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "kit/room.rs"]
 mod kit;
 
 use camino::{Utf8Path, Utf8PathBuf};

@@ -1,6 +1,7 @@
 //! The sandbox on this machine, with real namespaces: what a child sees, what ends it, and what happens if refused.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "kit/room.rs"]
 mod kit;
 
 use std::io::{BufRead as _, BufReader};

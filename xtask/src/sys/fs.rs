@@ -120,3 +120,16 @@ pub fn make_folder(folder: &Utf8Path) -> Outcome<()> {
 pub fn rename(staged: &Utf8Path, path: &Utf8Path) -> Outcome<()> {
     Ok(fs_err::rename(staged, path)?)
 }
+
+/// The names in `folder`, sorted.
+///
+/// # Errors
+/// `E-IO`.
+pub fn names(folder: &Utf8Path) -> Outcome<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
