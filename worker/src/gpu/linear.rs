@@ -36,8 +36,8 @@ impl Linear<'_> {
     /// Runs every case with m = 1, 5, 20 and 32 and both output types.
     ///
     /// # Errors
-    /// `E-GPU-LINEAR` for an error beyond the limit, `E-GPU-REPEAT` for bits that change between runs, both with
-    /// every case at fault; `E-GPU-ODD`, `E-GPU-ARGUMENT`.
+    /// `E-GPU-LINEAR` for errors beyond the limit, every such case together; `E-GPU-REPEAT` for bits that change
+    /// between runs; `E-GPU-GUARD`, `E-GPU-ODD`, `E-GPU-ARGUMENT`.
     pub(crate) fn check(&self, cases: &[Case]) -> Outcome<LinearReport> {
         let code = code("linear", self.row.linear_code)?;
         let mut report = LinearReport {
