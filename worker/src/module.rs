@@ -154,7 +154,21 @@ fn judge_table(path: &Utf8Path, table: *const ModuleTable) -> Outcome<&'static M
             .hint("build the modules and the worker from the same sources"));
     }
     // SAFETY: version and size say that the whole table is there; it is a constant of a module that stays loaded.
-    Ok(unsafe { &*table })
+    let table = unsafe { &*table };
+    // SAFETY: null or a constant of the module that begins with its size, by the contract of this version.
+    let exl3_bytes =
+        unsafe { table.exl3.as_ref() }.map(|entries| (entries.struct_bytes, size_of::<Exl3Table>()));
+    // SAFETY: as above.
+    let p2p_bytes =
+        unsafe { table.p2p.as_ref() }.map(|entries| (entries.struct_bytes, size_of::<P2pTable>()));
+    for (found, expected) in exl3_bytes.into_iter().chain(p2p_bytes) {
+        if found as usize != expected {
+            return Err(bad_table(path)
+                .expected(format!("entries of {expected} bytes"))
+                .found(format!("{found} bytes")));
+        }
+    }
+    Ok(table)
 }
 
 fn bad_table(path: &Utf8Path) -> Box<Failure> {

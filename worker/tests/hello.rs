@@ -87,8 +87,15 @@ fn digest(path: &Path) -> Digest {
     Digest::of(&std::fs::read(path).unwrap())
 }
 
-/// Starts a fresh worker with one request; its one answer and how it ended.
+/// A fresh worker's one answer to one request, and how it ended.
 fn send(request: &str) -> (Value, Output) {
+    let output = run(&format!("{request}\n"));
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    (serde_json::from_str(&text).unwrap(), output)
+}
+
+fn run(input: &str) -> Output {
     let mut worker = command(env!("CARGO_BIN_EXE_requal-worker"))
         .env_remove("LD_LIBRARY_PATH")
         .stdin(Stdio::piped())
@@ -96,11 +103,8 @@ fn send(request: &str) -> (Value, Output) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    writeln!(worker.stdin.take().unwrap(), "{request}").unwrap();
-    let output = worker.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout.clone()).unwrap();
-    assert_eq!(text.lines().count(), 1, "{text}");
-    (serde_json::from_str(&text).unwrap(), output)
+    worker.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    worker.wait_with_output().unwrap()
 }
 
 fn assert_refused(answer: &(Value, Output), code: &str) {
@@ -212,6 +216,19 @@ fn a_table_of_another_version_or_size_is_refused() {
         let module = modules.module_with("newer", version, size);
         assert_refused(&modules.hello(&[("newer", &module)]), "E-MODULE-ABI");
     }
+}
+
+#[test]
+fn a_second_hello_is_refused() {
+    let modules = Modules::new();
+    let cudart = modules.path("libcudart.so.13");
+    let line = json!({ "hello": { "modules": [], "cudart": { "path": cudart, "sha256": digest(&cudart) } } });
+    let output = run(&format!("{line}\n{line}\n"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers[0]["hello"]["protocol"], 1);
+    assert_eq!(answers[1]["error"]["code"], "E-PROTOCOL");
+    assert_eq!((answers.len(), output.status.code()), (2, Some(2)));
 }
 
 #[test]

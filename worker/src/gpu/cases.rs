@@ -47,7 +47,7 @@ pub(crate) fn cases(codebook: Codebook, bits: usize, small: bool) -> Vec<Case> {
     let trellis: Vec<u16> = (0..k * n / 256 * 16 * bits).map(|_| rng.next_i16_bits()).collect();
     // One large value in each block of 128, which the transform spreads evenly.
     let spikes = (0..ROWS * k)
-        .map(|i| if i % 128 == i / k * 5 % 128 { f16::from_f64(8192.0 * rng.next_sign()) } else { f16::ZERO })
+        .map(|i| if i % 128 == i / k * 5 % 128 { f16::from_f64(256.0 * rng.next_sign()) } else { f16::ZERO })
         .collect();
     cases.push(case("spikes", codebook, bits, (k, n), trellis.clone(), spikes, &mut rng));
     // Magnitudes from 2^-24, the smallest subnormal, to 2^6.
@@ -57,20 +57,20 @@ pub(crate) fn cases(codebook: Codebook, bits: usize, small: bool) -> Vec<Case> {
     cases
 }
 
-/// Equal weights, and an operand that is positive in even groups of 32 and almost as negative in odd ones: sums
-/// over 32 are large, their total is small.
+/// Equal weights, and an operand whose odd groups of 32 are the groups before them, negated and 4 % smaller: sums
+/// over 32 are large, their total is small, so what fp16 sums lose shows.
 fn cancelling(codebook: Codebook, bits: usize, (k, n): (usize, usize), rng: &mut Rng) -> Case {
     let trellis = vec![0; k * n / 256 * 16 * bits];
+    let mut operand: Vec<f64> = (0..ROWS * k).map(|_| 1.0 + rng.next_unit()).collect();
+    for pair in operand.as_chunks_mut::<64>().0 {
+        let (even, odd) = pair.split_at_mut(32);
+        even.iter().zip(odd).for_each(|(even, odd)| *odd = -0.96 * even);
+    }
     let mut built = case("cancelling", codebook, bits, (k, n), trellis, vec![f16::ZERO; ROWS * k], rng);
-    let mut x: Vec<f64> = (0..ROWS * k)
-        .map(|i| {
-            let magnitude = 1.0 + rng.next_unit();
-            if i / 32 % 2 == 0 { magnitude } else { -0.96 * magnitude }
-        })
-        .collect();
     // The transform is its own inverse, so this input rotates to that operand.
-    hadamard::exact(&mut x);
-    built.x = x.iter().enumerate().map(|(i, x)| f16::from_f64(x / built.layer.suh[i % k].to_f64())).collect();
+    hadamard::exact(&mut operand);
+    let suh = built.layer.suh.iter().cycle();
+    built.x = operand.iter().zip(suh).map(|(value, suh)| f16::from_f64(value / suh.to_f64())).collect();
     built.exact = built.layer.exact(&built.x);
     built.from_operand = built.layer.exact_of_operand(&built.x);
     built

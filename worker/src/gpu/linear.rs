@@ -36,8 +36,8 @@ impl Linear<'_> {
     /// Runs every case with m = 1, 5, 20 and 32 and both output types.
     ///
     /// # Errors
-    /// `E-GPU-LINEAR` for an error beyond the limit, `E-GPU-REPEAT` for bits that change between runs, both with
-    /// every case at fault; `E-GPU-ODD`, `E-GPU-ARGUMENT`.
+    /// `E-GPU-LINEAR` for errors beyond the limit, every such case together; `E-GPU-REPEAT` for bits that change
+    /// between runs; `E-GPU-GUARD`, `E-GPU-ODD`, `E-GPU-ARGUMENT`.
     pub(crate) fn check(&self, cases: &[Case]) -> Outcome<LinearReport> {
         let code = code("linear", self.row.linear_code)?;
         let mut report = LinearReport {
@@ -50,6 +50,7 @@ impl Linear<'_> {
             fp16_error_ppb: 0,
             fp32_random_error_ppb: 0,
             fp32_error_ppb: 0,
+            accumulation_random_error_ppb: 0,
             accumulation_error_ppb: 0,
             overflowed_rows: 0,
         };
@@ -121,18 +122,19 @@ impl Linear<'_> {
         report: &mut LinearReport,
     ) -> Option<Box<Failure>> {
         let error = relative_error(y, &case.exact[..y.len()]);
-        report.cases += 1;
-        let (all, random) = match y_type {
-            FP16 => (&mut report.fp16_error_ppb, &mut report.fp16_random_error_ppb),
-            _ => (&mut report.fp32_error_ppb, &mut report.fp32_random_error_ppb),
+        let own = relative_error(y, &case.from_operand[..y.len()]);
+        let note = |all: &mut u64, random: &mut u64, error: f64| {
+            *all = (*all).max(ppb(error));
+            if case.name == RANDOM {
+                *random = (*random).max(ppb(error));
+            }
         };
-        *all = (*all).max(ppb(error));
-        if case.name == RANDOM {
-            *random = (*random).max(ppb(error));
-        }
-        if y_type == FP32 {
-            let own = relative_error(y, &case.from_operand[..y.len()]);
-            report.accumulation_error_ppb = report.accumulation_error_ppb.max(ppb(own));
+        report.cases += 1;
+        if y_type == FP16 {
+            note(&mut report.fp16_error_ppb, &mut report.fp16_random_error_ppb, error);
+        } else {
+            note(&mut report.fp32_error_ppb, &mut report.fp32_random_error_ppb, error);
+            note(&mut report.accumulation_error_ppb, &mut report.accumulation_random_error_ppb, own);
         }
         // Not a number passes no comparison.
         if error <= self.limit {

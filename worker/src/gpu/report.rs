@@ -73,7 +73,9 @@ pub(crate) struct LinearReport {
     pub(crate) fp32_random_error_ppb: u64,
     /// Largest error against exact f64, fp32 output, every input.
     pub(crate) fp32_error_ppb: u64,
-    /// Largest error against f64 on the rounded operand, fp32 output, every input: the accumulation's own.
+    /// Largest error against f64 on the rounded operand, fp32 output, random input: the accumulation's own.
+    pub(crate) accumulation_random_error_ppb: u64,
+    /// The same over every input.
     pub(crate) accumulation_error_ppb: u64,
     /// Rows with a product of 65504 that overflowed in fp16 sums; always 0 with fp32 sums.
     pub(crate) overflowed_rows: u32,
@@ -122,14 +124,14 @@ impl fmt::Display for Report {
             if !module.linear.is_empty() {
                 writeln!(
                     f,
-                    "codebook bits regs local cases fp16-rand fp16-all fp32-rand fp32-all accum overflowed"
+                    "codebook bits regs local cases fp16-rand fp16-all fp32-rand fp32-all  acc-rand  acc-all overflowed"
                 )?;
             }
             for row in &module.linear {
                 let micro = |value: u64| value as f64 / 1e3;
                 writeln!(
                     f,
-                    "{:8} {:4} {:4} {:5} {:5} {:9.1} {:8.1} {:9.1} {:8.1} {:5.1} {:10}",
+                    "{:8} {:4} {:4} {:5} {:5} {:9.1} {:8.1} {:9.1} {:8.1} {:9.1} {:8.1} {:10}",
                     row.codebook,
                     row.bits,
                     row.registers,
@@ -139,6 +141,7 @@ impl fmt::Display for Report {
                     micro(row.fp16_error_ppb),
                     micro(row.fp32_random_error_ppb),
                     micro(row.fp32_error_ppb),
+                    micro(row.accumulation_random_error_ppb),
                     micro(row.accumulation_error_ppb),
                     row.overflowed_rows,
                 )?;

@@ -48,11 +48,12 @@ __device__ __forceinline__ void store_pair(float* __restrict__ partial, std::uin
 //   architecture  from sm_80 (mma.m16n8k16)
 //   rounding      x * suh to fp16; butterfly fp32; to fp16 (operand A); products accumulated as accumulate.cuh says;
 //                 slices summed in fp32 in ascending order; butterfly fp32; svh in the output's type
+//   range         with fp16 output the butterfly's result must stay within 65504 before svh is applied
 //   odd values    a row of x with NaN or infinity gives non-finite values in that row alone
 //   determinism   no atomics, launch shape from (k, n) alone: the same bits at every run on one card
 //   reference     worker/src/oracle/linear.rs
 template <int bits, Codebook codebook, int row_tiles>
-__global__ void __launch_bounds__(32 * linear_warps)
+__global__ void __launch_bounds__(32 * linear_warps, 2)
     linear_kernel(__half const* __restrict__ a, std::uint32_t const* __restrict__ trellis,
                   float* __restrict__ partial, std::uint32_t m, std::uint32_t k, std::uint32_t n) {
   std::uint32_t const lane = threadIdx.x % 32;
