@@ -47,12 +47,11 @@ impl Place {
     }
 }
 
-/// The object of the unit `source`: `units/a.cu` gives `units/a.o`. Relative to the tree; it seeds the compile and names
-/// the file, and never holds the module's name.
+/// The object of the unit `source`: `units/a.cu` gives `units/a.cu.o`. Relative to the tree; it seeds the compile and
+/// names the file, and never holds the module's name.
 #[must_use]
 pub fn object_path(source: &str) -> String {
-    let (stem, _) = source.rsplit_once('.').unwrap_or((source, ""));
-    format!("{stem}.o")
+    format!("{source}.o")
 }
 
 /// Whether nvcc compiles device code from `source`.
@@ -144,11 +143,14 @@ mod tests {
         assert_eq!(
             argv.join(" "),
             "${toolchain}/nvidia/cu13/bin/nvcc -c -ccbin=/usr/bin/g++ -gencode=arch=compute_86,code=[sm_86] \
-             --objdir-as-tempdir -frandom-seed=units/k.o -Xptxas=-v -MD -MF ${unit}/k.o.dep -O3 -DNAME=stock \
-             -I${tree} -I${tree}/include -o ${unit}/k.o ${tree}/units/k.cu"
+             --objdir-as-tempdir -frandom-seed=units/k.cu.o -Xptxas=-v -MD -MF ${unit}/k.cu.o.dep -O3 -DNAME=stock \
+             -I${tree} -I${tree}/include -o ${unit}/k.cu.o ${tree}/units/k.cu"
         );
         let place = Place::fixed();
-        assert_eq!(place.resolve("${unit}/k.o", "units/k.o"), "/requal/build/unit/units/k.o.d/k.o");
+        assert_eq!(
+            place.resolve("${unit}/k.cu.o", "units/k.cu.o"),
+            "/requal/build/unit/units/k.cu.o.d/k.cu.o"
+        );
         assert_eq!(place.resolve("-I${tree}/include", ""), "-I/requal/tree/include");
     }
 

@@ -80,7 +80,8 @@ ptxas info    : Used 8 registers, used 0 barriers, 360 bytes cmem[0]
 ";
         let [b, a] = read(output).unwrap().try_into().unwrap();
         assert_eq!((&*a.symbol, a.registers, a.shared_bytes), ("_Z1aPf", 8, 0));
-        let numbers = (u64::from(b.registers), b.stack_bytes, b.spill_store_bytes, b.spill_load_bytes, b.shared_bytes);
+        let numbers =
+            (u64::from(b.registers), b.stack_bytes, b.spill_store_bytes, b.spill_load_bytes, b.shared_bytes);
         assert_eq!(numbers, (255, 16, 8, 12, 4096));
         assert_eq!(read("no such line").unwrap(), []);
     }

@@ -75,7 +75,7 @@ impl Layout<'_> {
     }
 
     fn object(&self, tree: &str, object: &str) -> Utf8PathBuf {
-        self.0.join("objects").join(tree).join(object)
+        self.0.join("build").join(tree).join(object)
     }
 
     fn module(&self, file: &str) -> Utf8PathBuf {

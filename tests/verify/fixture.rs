@@ -1,7 +1,9 @@
 //! A small build on disk with its receipt, and ways to tamper with either.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
-use requal::limits::Limits;
+use requal::limits::{Applied, Limits};
 use requal::receipt::*;
 use requal::tree::{Tree, TreeFile};
 use requal::verify::{Check, Level, Request, State, Verdict, verify};
@@ -259,7 +261,7 @@ fn units(scratch: &Utf8Path, tools: &Tree, trees: &[TreeRecord]) -> (Vec<Input>,
 fn unit(scratch: &Utf8Path, tree: &TreeRecord, source: &str, inputs: Vec<u32>) -> Unit {
     let object = format!("{source}.o");
     let bytes = format!("object of {source} in {}", tree.name);
-    put(&scratch.join("objects").join(&*tree.name).join(&object), bytes.as_bytes());
+    put(&scratch.join("build").join(&*tree.name).join(&object), bytes.as_bytes());
     let device = source.ends_with(".cu");
     let kernel = Kernel {
         target: name("sm_86"),
@@ -306,6 +308,7 @@ fn module(scratch: &Utf8Path, tree: &TreeRecord, units: &[Unit]) -> Module {
         exports: vec![Symbol::new("requal_module_v1").unwrap()],
         needed: vec![path("libc.so.6")],
         link_argv: tokens(&format!("/usr/bin/g++ -shared -o /requal/build/{file} {listed}")),
+        link_inputs: vec![],
         objects,
     }
 }
@@ -326,12 +329,18 @@ fn load_checks(modules: &[Module]) -> Vec<LoadCheck> {
 
 fn run() -> Run {
     let limits = Limits { jobs: Some(2), cpu_affinity: Some(vec![0, 1]), ..Limits::default() };
+    let applied = Applied {
+        cpu_affinity: vec![0, 1],
+        nice: 0,
+        address_space_bytes: None,
+        inherited: BTreeMap::from([("open_files".to_owned(), 1024)]),
+    };
     Run {
         session: Digest::of(b"random"),
         started_on: Time::new("2026-01-31T12:00:00Z").unwrap(),
         finished_on: Time::new("2026-01-31T12:10:00Z").unwrap(),
         sandbox: SandboxRun { mode: SandboxMode::Auto, entered: true, refused_step: None },
-        limits: RunLimits { requested: limits.clone(), applied: limits },
+        limits: RunLimits { requested: limits.clone(), applied: Some(applied) },
         jobs: 2,
         user: User::Ordinary,
         replaced_environment: vec![name("NVCC_APPEND_FLAGS")],

@@ -150,7 +150,7 @@ fn hashes_against_a_scratch() {
         ("tree", "trees/facc/a.cu", b"longer", "E-HASH-TREE", "/predicate/build/trees/1/files/0"),
         (
             "object",
-            "objects/p2p/p.cu.o",
+            "build/p2p/p.cu.o",
             b"object of p.cu in P2P",
             "E-HASH-OBJECT",
             "/predicate/build/units/4/object_sha256",

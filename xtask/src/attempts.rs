@@ -38,8 +38,11 @@ pub struct Kept {
 /// # Errors
 /// `E-IO`.
 pub fn keep(scratch: &Utf8Path, started_on: &str, failure: &Failure) -> Outcome<()> {
-    let attempt =
-        Attempt { started_on: started_on.to_owned(), exit: failure.exit.code(), refusal: failure.to_string() };
+    let attempt = Attempt {
+        started_on: started_on.to_owned(),
+        exit: failure.exit.code(),
+        refusal: failure.to_string(),
+    };
     let json = serde_json::to_vec_pretty(&attempt).map_err(std::io::Error::from)?;
     let name = format!("{}-{}.json", started_on.replace(':', ""), &Digest::of(&json).to_string()[..8]);
     fs::write(&scratch.join(FOLDER).join(name), &json)

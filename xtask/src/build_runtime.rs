@@ -106,7 +106,8 @@ pub fn inputs(options: &Options) -> Outcome<Inputs> {
     let path = options.repository.join(&options.manifest);
     let manifest_text = fs_err::read_to_string(&path)?;
     let manifest = Manifest::parse(options.manifest.as_str(), &manifest_text)?;
-    let manifest = manifest.choose(options.manifest.as_str(), options.profile.as_deref(), &options.targets)?;
+    let manifest =
+        manifest.choose(options.manifest.as_str(), options.profile.as_deref(), &options.targets)?;
     let trees = trees::collect(&options.repository, &manifest)?;
     Ok(Inputs {
         lock,

@@ -4,12 +4,13 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 use requal::target::Target;
 use requal::verify_command::{self, Format, Verify};
-use requal::{Exit, Failure, Outcome};
+use requal::{Exit, Outcome};
 
 use crate::build_runtime::{self, Options};
 use crate::sys::sandbox::Mode;
+use crate::sys::{env, proc, scratch};
 use crate::wrap::{self, Wrap};
-use crate::{fetch, lock_command, qualify};
+use crate::{doctor, fetch, lock_command, qualify};
 
 /// Rebuilds a CUDA runtime from a lock file and an empty directory, and proves what was done.
 #[derive(Debug, Parser)]
@@ -33,7 +34,7 @@ enum Command {
     /// Checks toolchain.lock against the index, or changes one package of it
     Lock(Lock),
     /// Read-only check of this machine: found, needed, the command that mends it
-    Doctor,
+    Doctor(Place),
     /// What CI runs
     Ci,
     /// What Ninja runs
@@ -44,9 +45,8 @@ enum Command {
 /// What is built and where.
 #[derive(Debug, Args)]
 struct Build {
-    /// Folder for everything that is made; it need not exist [default: scratch/ in the repository]
-    #[arg(long, value_name = "DIR")]
-    scratch: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// What to build
     #[arg(long, value_name = "FILE", default_value = "manifests/runtime.toml")]
     manifest: Utf8PathBuf,
@@ -83,24 +83,43 @@ struct BuildRuntime {
 }
 
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
 struct Lock {
     /// Compare every pin with the index
-    #[arg(long)]
+    #[arg(long, conflicts_with = "update", required_unless_present = "update")]
     check: bool,
-    /// Take the named package's pinned version anew from the index
+    /// Pin another version: NAME for the newest, NAME==VERSION for that one
     #[arg(long, value_name = "NAME")]
     update: Option<String>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Where a build would go.
+#[derive(Debug, Args)]
+struct Place {
+    /// Folder for everything that is made; it need not exist [default: scratch/ in the repository]
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<Utf8PathBuf>,
+}
+
+impl Place {
+    fn absolute(&self) -> Outcome<Utf8PathBuf> {
+        let scratch = self.scratch.clone().unwrap_or_else(|| repository().join("scratch"));
+        Ok(camino::absolute_utf8(scratch)?)
+    }
 }
 
 impl Build {
     fn options(&self) -> Outcome<Options> {
-        let repository = repository();
-        let scratch = self.scratch.clone().unwrap_or_else(|| repository.join("scratch"));
-        let scratch = camino::absolute_utf8(scratch)?;
+        let scratch = self.place.absolute()?;
         let (wheelhouse, offline) = (self.wheelhouse.clone(), self.offline);
         Ok(Options {
-            origin: fetch::Origin { scratch: scratch.clone(), wheelhouse, offline },
+            origin: fetch::Origin {
+                scratch: scratch.clone(),
+                wheelhouse,
+                offline,
+                settings: env::pip_settings(),
+            },
             scratch,
             manifest: self.manifest.clone(),
             receipts: self.receipts.clone().map(camino::absolute_utf8).transpose()?,
@@ -108,7 +127,7 @@ impl Build {
             targets: self.arch.clone(),
             profile: self.profile.clone(),
             sandbox: self.sandbox,
-            repository,
+            repository: repository(),
         })
     }
 }
@@ -144,11 +163,66 @@ fn dispatch(cli: &Cli) -> Outcome<(String, Exit)> {
         Command::BuildRuntime(arguments) if arguments.plan => {
             said(&build_runtime::plan(&arguments.build.options()?)?, cli.format)
         }
-        Command::BuildRuntime(arguments) => said(&build_runtime::run(&arguments.build.options()?)?, cli.format),
+        Command::BuildRuntime(arguments) => {
+            said(&build_runtime::run(&arguments.build.options()?)?, cli.format)
+        }
         Command::Verify(arguments) => verify_command::run(arguments),
-        Command::Lock(_) | Command::Doctor | Command::Ci => Err(Failure::bad_input("E-USAGE", "not wired")),
+        Command::Lock(arguments) => lock(arguments, cli.format),
+        Command::Doctor(place) => doctor(place, cli.format),
+        Command::Ci => proc::replace(&repository().join(".ci/run")),
         Command::Wrap(step) => wrap::run(step).map(|()| (String::new(), Exit::Success)),
     }
+}
+
+fn lock(arguments: &Lock, format: Format) -> Outcome<(String, Exit)> {
+    let path = repository().join(build_runtime::LOCK);
+    let scratch = arguments.place.absolute()?;
+    let _held = scratch::hold(&scratch)?;
+    let origin = fetch::Origin { scratch, wheelhouse: None, offline: false, settings: env::pip_settings() };
+    match &arguments.update {
+        Some(requirement) => {
+            said(&Pins(vec![pin(lock_command::update(&path, requirement, &origin)?, false)]), format)
+        }
+        None => {
+            let checked = lock_command::check(&read_lock()?, &origin)?;
+            said(&Pins(checked.into_iter().map(|one| pin(one.package, one.yanked)).collect()), format)
+        }
+    }
+}
+
+/// Pins that the index confirms.
+#[derive(serde::Serialize)]
+struct Pins(Vec<Pin>);
+
+#[derive(serde::Serialize)]
+struct Pin {
+    package: requal::lock::Package,
+    yanked: bool,
+}
+
+fn pin(package: requal::lock::Package, yanked: bool) -> Pin {
+    Pin { package, yanked }
+}
+
+impl std::fmt::Display for Pins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let row = |pin: &Pin| {
+            let yanked = if pin.yanked { "  withdrawn by the index" } else { "" };
+            format!("{}  {} {}{yanked}", pin.package.sha256, pin.package.name, pin.package.version)
+        };
+        f.write_str(&self.0.iter().map(row).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn read_lock() -> Outcome<requal::lock::Lock> {
+    let text = fs_err::read_to_string(repository().join(build_runtime::LOCK))?;
+    requal::lock::Lock::parse(build_runtime::LOCK, &text)
+}
+
+fn doctor(place: &Place, format: Format) -> Outcome<(String, Exit)> {
+    let findings = doctor::run(&proc::own_binary()?, &place.absolute()?, &read_lock()?, &env::all())?;
+    let (text, _) = said(&findings, format)?;
+    Ok((text, findings.exit()))
 }
 
 /// One value, as text or as JSON.

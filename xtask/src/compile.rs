@@ -8,16 +8,16 @@ use camino::{Utf8Path, Utf8PathBuf};
 use requal::command::Place;
 use requal::limits::{Applied, Limits};
 use requal::plan::{ModulePlan, UnitPlan};
-use requal::target::Target;
 use requal::receipt::{Input, Root};
+use requal::target::Target;
 use requal::unit::{KeyParts, ModuleRecord, UnitRecord, key};
 use requal::versions::HostCompiler;
 use requal::{Digest, Failure, Outcome};
 use serde::de::DeserializeOwned;
 
 use crate::ninja::{self, Edge};
-use crate::sys::{fs, layout};
 use crate::sys::sandbox;
+use crate::sys::{fs, layout};
 use crate::trees::SourceTree;
 use crate::wrap;
 
@@ -93,7 +93,12 @@ pub fn build(site: &Site, tree: &SourceTree, plan: &ModulePlan) -> Outcome<Built
         }
     }
     let compiled = missing.len();
-    let units: Vec<UnitRecord> = plan.units.iter().zip(units).map(|(u, r)| r.ok_or_else(|| unrecorded(&u.object))).collect::<Outcome<_>>()?;
+    let units: Vec<UnitRecord> = plan
+        .units
+        .iter()
+        .zip(units)
+        .map(|(u, r)| r.ok_or_else(|| unrecorded(&u.object)))
+        .collect::<Outcome<_>>()?;
 
     let mut module = work.current_module(&units, &mut checked)?;
     let linked = module.is_none();
@@ -108,10 +113,13 @@ pub fn build(site: &Site, tree: &SourceTree, plan: &ModulePlan) -> Outcome<Built
 }
 
 pub(crate) fn unrecorded(output: &str) -> Box<Failure> {
-    Failure::build_failed("E-BUILD-RECORD", format!("{output} is not what its record says, right after it was made"))
-        .expected("the recorded digest and inputs")
-        .found("another content: something else writes to the scratch, or an input changed meanwhile")
-        .hint("run the same command again when nothing else uses the scratch")
+    Failure::build_failed(
+        "E-BUILD-RECORD",
+        format!("{output} is not what its record says, right after it was made"),
+    )
+    .expected("the recorded digest and inputs")
+    .found("another content: something else writes to the scratch, or an input changed meanwhile")
+    .hint("run the same command again when nothing else uses the scratch")
 }
 
 /// Digests of host files, each read once in a run.
@@ -153,7 +161,9 @@ impl Work<'_> {
     fn current_unit(&self, unit: &UnitPlan, checked: &mut Checked) -> Outcome<Option<UnitRecord>> {
         let record: Option<UnitRecord> = self.record(&unit.object);
         let key = self.unit_key(unit);
-        let good = |r: &UnitRecord| r.key == key && self.is(&unit.object, r.object_sha256) && unchanged(&r.inputs, checked);
+        let good = |r: &UnitRecord| {
+            r.key == key && self.is(&unit.object, r.object_sha256) && unchanged(&r.inputs, checked)
+        };
         self.keep_or_remove(&unit.object, record.filter(good))
     }
 
@@ -161,7 +171,8 @@ impl Work<'_> {
         let file = self.module_file();
         let record: Option<ModuleRecord> = self.record(&file);
         let key = self.module_key(units);
-        let good = |r: &ModuleRecord| r.key == key && self.is(&file, r.sha256) && unchanged(&r.inputs, checked);
+        let good =
+            |r: &ModuleRecord| r.key == key && self.is(&file, r.sha256) && unchanged(&r.inputs, checked);
         self.keep_or_remove(&file, record.filter(good))
     }
 

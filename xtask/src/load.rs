@@ -76,15 +76,23 @@ fn load(worker: &Utf8Path, order: &[&Loadable], cudart: &Loadable) -> Outcome<()
     let ended = call.run_with_input(&format!("{request}\n"))?;
     let fault = |found: String| {
         let names: Vec<&str> = order.iter().filter_map(|module| module.name.as_deref()).collect();
-        Failure::new(Exit::BuildFailed, "E-LOAD", format!("the modules do not load as {}", names.join(", then ")))
-            .expected("each answers with its own marker; no driver library mapped, no GPU device open")
-            .found(found)
-            .hint(format!("printf '%s\\n' '{request}' | {}", call.command_line()))
+        Failure::new(
+            Exit::BuildFailed,
+            "E-LOAD",
+            format!("the modules do not load as {}", names.join(", then ")),
+        )
+        .expected("each answers with its own marker; no driver library mapped, no GPU device open")
+        .found(found)
+        .hint(format!("printf '%s\\n' '{request}' | {}", call.command_line()))
     };
     let answer = ended.output.lines().next().unwrap_or_default();
     match serde_json::from_str(answer) {
         Ok(Answer::Hello(hello)) => {
-            let same = hello.modules.iter().map(|m| (Some(&m.name), m.sha256)).eq(order.iter().map(|m| (m.name.as_ref(), m.sha256)));
+            let same = hello
+                .modules
+                .iter()
+                .map(|m| (Some(&m.name), m.sha256))
+                .eq(order.iter().map(|m| (m.name.as_ref(), m.sha256)));
             let untouched = hello.libcuda_mapped.is_empty() && hello.nvidia_descriptors.is_empty();
             if ended.code == 0 && same && untouched { Ok(()) } else { Err(fault(ended.output)) }
         }

@@ -27,7 +27,12 @@ pub fn file(edges: &[Edge]) -> String {
         let words: Vec<String> = edge.command.iter().map(|word| quote(word)).collect();
         let words = words.join(" ").replace('$', "$$");
         // Writing to a String cannot fail.
-        let _ = write!(text, "\nbuild {}: step {}\n  words = {words}\n", escape_path(&edge.output), inputs.join(" "));
+        let _ = write!(
+            text,
+            "\nbuild {}: step {}\n  words = {words}\n",
+            escape_path(&edge.output),
+            inputs.join(" ")
+        );
     }
     text
 }

@@ -3,8 +3,8 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::{Exit, Failure, Outcome};
 
-use crate::sys::proc::{Call, own_binary};
 use crate::sys::env;
+use crate::sys::proc::{Call, own_binary};
 
 /// Name of the worker's binary.
 const NAME: &str = "requal-worker";

@@ -200,7 +200,13 @@ impl Link {
 
 /// The arguments of Ninja's rule for `step`; the twin of the parser above.
 #[must_use]
-pub fn arguments(kind: &str, key: Digest, place: &Place, system: &[Utf8PathBuf], output: &str) -> Vec<String> {
+pub fn arguments(
+    kind: &str,
+    key: Digest,
+    place: &Place,
+    system: &[Utf8PathBuf],
+    output: &str,
+) -> Vec<String> {
     let system: Vec<&str> = system.iter().map(|path| path.as_str()).collect();
     let mut words = vec!["wrap".to_owned(), kind.to_owned(), format!("--key={key}")];
     words.push(format!("--place={},{},{}", place.toolchain, place.tree, place.build));

@@ -119,7 +119,12 @@ pub(super) fn run(receipt: &RuntimeBuild) -> Vec<Finding> {
     for (side, cpus) in [("requested", requested), ("applied", applied)] {
         if cpus.is_some_and(|cpus| unordered(cpus).is_some()) {
             let pointer = format!("/predicate/run/limits/{side}/cpu_affinity");
-            findings.push(Finding::mismatch("E-PRIV-ARRAY", pointer, "ascending CPU numbers", "another list"));
+            findings.push(Finding::mismatch(
+                "E-PRIV-ARRAY",
+                pointer,
+                "ascending CPU numbers",
+                "another list",
+            ));
         }
     }
     findings

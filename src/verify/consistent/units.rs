@@ -134,9 +134,11 @@ pub(super) fn inputs(receipt: &RuntimeBuild) -> Vec<Finding> {
     let mut used = vec![false; build.inputs.len()];
     let mut unexplained = BTreeSet::new();
     let mut findings = Vec::new();
-    let of_units = build.units.iter().enumerate().map(|(i, unit)| {
-        (at(format_args!("units/{i}/inputs")), trees.get(&*unit.tree), &unit.inputs)
-    });
+    let of_units = build
+        .units
+        .iter()
+        .enumerate()
+        .map(|(i, unit)| (at(format_args!("units/{i}/inputs")), trees.get(&*unit.tree), &unit.inputs));
     // A link reads nothing of the tree but objects, and those are listed by name.
     let of_modules = build
         .modules
@@ -168,7 +170,12 @@ pub(super) fn inputs(receipt: &RuntimeBuild) -> Vec<Finding> {
     for (i, unit) in build.units.iter().enumerate() {
         if !unit.inputs.iter().any(|row| is_source(build, unit, *row)) {
             let here = at(format_args!("units/{i}/inputs"));
-            findings.push(Finding::mismatch("E-INPUT-SOURCE", here, &unit.source, "inputs without the source"));
+            findings.push(Finding::mismatch(
+                "E-INPUT-SOURCE",
+                here,
+                &unit.source,
+                "inputs without the source",
+            ));
         }
     }
     let unused = used.iter().enumerate().filter(|(_, used)| !**used);

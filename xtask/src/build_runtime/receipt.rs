@@ -43,7 +43,10 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
         versions: versions(results)?,
         host_compiler: host_compiler(results)?,
         place: place(options, results)?,
-        environment: room::environment(site).iter().map(|(n, v)| variable(results, n, v)).collect::<Outcome<_>>()?,
+        environment: room::environment(site)
+            .iter()
+            .map(|(n, v)| variable(results, n, v))
+            .collect::<Outcome<_>>()?,
         targets: targets(&results.inputs.manifest.targets)?,
         trees: source_trees(results)?,
         units: units(results, &inputs)?,
@@ -87,7 +90,8 @@ fn wheels(results: &Results) -> Outcome<Vec<record::Archive>> {
 }
 
 fn toolchain(results: &Results) -> Outcome<record::Toolchain> {
-    let link = |link: &requal::tree::Link| Ok(record::Link { path: path(&link.path)?, target: path(&link.target)? });
+    let link =
+        |link: &requal::tree::Link| Ok(record::Link { path: path(&link.path)?, target: path(&link.target)? });
     Ok(record::Toolchain {
         tree_sha256: results.toolchain.tree.digest(),
         files: results.toolchain.tree.files.clone(),
@@ -164,7 +168,8 @@ fn targets(targets: &[Target]) -> Outcome<record::Targets> {
 fn source_trees(results: &Results) -> Outcome<Vec<record::TreeRecord>> {
     let all = &results.inputs.trees;
     let tree = |tree: &trees::SourceTree| {
-        let base = tree.overlay.as_ref().and_then(|overlay| all.iter().find(|base| base.name == overlay.base));
+        let base =
+            tree.overlay.as_ref().and_then(|overlay| all.iter().find(|base| base.name == overlay.base));
         Ok(record::TreeRecord {
             name: name(&tree.name)?,
             tree_sha256: tree.tree.digest(),
@@ -183,7 +188,8 @@ fn source_trees(results: &Results) -> Outcome<Vec<record::TreeRecord>> {
 }
 
 fn changes(base: &requal::tree::Tree, over: &requal::tree::Tree) -> Outcome<Vec<record::OverlayChange>> {
-    let before: BTreeMap<&str, Digest> = base.files.iter().map(|file| (file.path.as_str(), file.sha256)).collect();
+    let before: BTreeMap<&str, Digest> =
+        base.files.iter().map(|file| (file.path.as_str(), file.sha256)).collect();
     let changed = over.files.iter().filter(|file| before.get(file.path.as_str()) != Some(&file.sha256));
     let change = |file: &requal::tree::TreeFile| {
         Ok(record::OverlayChange {
@@ -202,15 +208,17 @@ struct InputTable {
 
 impl InputTable {
     fn of(results: &Results) -> Self {
-        let lists = results.modules.iter().flat_map(|(_, built)| {
-            built.units.iter().map(|unit| &unit.inputs).chain([&built.module.inputs])
-        });
+        let lists = results
+            .modules
+            .iter()
+            .flat_map(|(_, built)| built.units.iter().map(|unit| &unit.inputs).chain([&built.module.inputs]));
         let rows: BTreeSet<record::Input> = lists.flatten().cloned().collect();
         Self { rows: rows.into_iter().collect() }
     }
 
     fn numbers(&self, inputs: &[record::Input]) -> Vec<u32> {
-        let number = |input: &record::Input| self.rows.binary_search(input).ok().and_then(|at| u32::try_from(at).ok());
+        let number =
+            |input: &record::Input| self.rows.binary_search(input).ok().and_then(|at| u32::try_from(at).ok());
         inputs.iter().filter_map(number).collect()
     }
 }
@@ -256,10 +264,18 @@ fn modules(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Module
             sha256: made.sha256,
             device_code_sha256: made.device_code_sha256,
             marker: name(&module.name)?,
-            exports: made.exports.iter().map(|symbol| checked(Symbol::new(symbol))).collect::<Outcome<_>>()?,
+            exports: made
+                .exports
+                .iter()
+                .map(|symbol| checked(Symbol::new(symbol)))
+                .collect::<Outcome<_>>()?,
             needed: made.needed.iter().map(|library| path(library)).collect::<Outcome<_>>()?,
             objects: plan.units.iter().map(|unit| path(&unit.object)).collect::<Outcome<_>>()?,
-            link_argv: plan.link_argv.iter().map(|w| token(&place.resolve(w, &file))).collect::<Outcome<_>>()?,
+            link_argv: plan
+                .link_argv
+                .iter()
+                .map(|w| token(&place.resolve(w, &file)))
+                .collect::<Outcome<_>>()?,
             link_inputs: inputs.numbers(&made.inputs),
         })
     };
@@ -295,7 +311,12 @@ fn run(options: &Options, results: &Results, receipts: &Utf8Path) -> Outcome<rec
         },
         jobs: results.site.jobs,
         user: if user::is_root() { record::User::Root } else { record::User::Ordinary },
-        replaced_environment: results.preflight.replaced_environment.iter().map(|n| name(n)).collect::<Outcome<_>>()?,
+        replaced_environment: results
+            .preflight
+            .replaced_environment
+            .iter()
+            .map(|n| name(n))
+            .collect::<Outcome<_>>()?,
         logs: logs(options, results, receipts)?,
         attempts: failed_attempts(options, receipts)?,
     })

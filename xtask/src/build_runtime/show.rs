@@ -60,7 +60,11 @@ impl fmt::Display for Shown {
             writeln!(f, "{}  {}.so", module.sha256, module.name)?;
             let kept = module.units - module.compiled;
             let link = if module.linked { "linked" } else { "link still good" };
-            writeln!(f, "    {} units: {} compiled, {kept} still good; {link}", module.units, module.compiled)?;
+            writeln!(
+                f,
+                "    {} units: {} compiled, {kept} still good; {link}",
+                module.units, module.compiled
+            )?;
         }
         let place = if self.sandboxed { "in the sandbox" } else { "at the real path (no sandbox)" };
         writeln!(f, "built {place}; loaded in {} orders, no driver touched", self.load_orders)?;

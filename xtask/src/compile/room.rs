@@ -28,10 +28,13 @@ const ON_PATH: [&str; 2] = ["as", "ld"];
 pub fn real_place(scratch: &Utf8Path) -> Outcome<Place> {
     let plain = |c: char| c.is_alphanumeric() || "/_-.+".contains(c);
     if let Some(odd) = scratch.as_str().chars().find(|c| !plain(*c)) {
-        return Err(Failure::bad_input("E-SCRATCH-NAME", format!("the scratch's path {scratch} holds `{}`", odd.escape_debug()))
-            .expected("letters, digits, `/`, `_`, `-`, `.` and `+` where no sandbox hides the path")
-            .found(odd.escape_debug())
-            .hint("--scratch DIR with another name, or --sandbox require"));
+        return Err(Failure::bad_input(
+            "E-SCRATCH-NAME",
+            format!("the scratch's path {scratch} holds `{}`", odd.escape_debug()),
+        )
+        .expected("letters, digits, `/`, `_`, `-`, `.` and `+` where no sandbox hides the path")
+        .found(odd.escape_debug())
+        .hint("--scratch DIR with another name, or --sandbox require"));
     }
     let at = |name: &str| scratch.join("place").join(name).to_string();
     Ok(Place { toolchain: scratch.join("toolchain").to_string(), tree: at("tree"), build: at("build") })
@@ -39,7 +42,12 @@ pub fn real_place(scratch: &Utf8Path) -> Outcome<Place> {
 
 /// Makes the place ready for `tree`, which is laid out at `source` and builds in `folder`: the room of the sandbox, or
 /// none at the real path.
-pub(super) fn prepare(site: &Site, tree: &SourceTree, source: &Utf8Path, folder: &Utf8Path) -> Outcome<Option<Room>> {
+pub(super) fn prepare(
+    site: &Site,
+    tree: &SourceTree,
+    source: &Utf8Path,
+    folder: &Utf8Path,
+) -> Outcome<Option<Room>> {
     if !site.sandboxed {
         tree.lay_out(Utf8Path::new(&site.place.tree))?;
         layout::link(Utf8Path::new(&site.place.build), folder)?;
@@ -57,14 +65,16 @@ pub(super) fn prepare(site: &Site, tree: &SourceTree, source: &Utf8Path, folder:
     ] {
         room.mounts.push(Mount { to: to.into(), from: from.to_owned(), writable });
     }
-    let links = on_path(&site.host).map(|(name, program)| Link { at: format!("{HOST}/{name}").into(), to: program.clone() });
+    let links = on_path(&site.host)
+        .map(|(name, program)| Link { at: format!("{HOST}/{name}").into(), to: program.clone() });
     room.links.extend(links);
     Ok(Some(room))
 }
 
 /// The host compiler's files at their own paths, and the links of the root folder through which they are named.
 fn host_room(host: &HostCompiler) -> Room {
-    let mounts = host.mounts.iter().map(|path| Mount { to: path.clone(), from: path.clone(), writable: false });
+    let mounts =
+        host.mounts.iter().map(|path| Mount { to: path.clone(), from: path.clone(), writable: false });
     let links = ["/bin", "/lib", "/lib64"].into_iter().filter_map(|at| {
         let to = Utf8PathBuf::from_path_buf(fs_err::read_link(at).ok()?).ok()?;
         Some(Link { at: at.into(), to })

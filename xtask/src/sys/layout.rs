@@ -42,7 +42,8 @@ pub fn put(folder: &Utf8Path, path: &str, content: &[u8], mode: u32, mtime_s: i6
 pub fn remove_others(folder: &Utf8Path, kept: impl Fn(&str) -> bool) -> Outcome<()> {
     for entry in walkdir::WalkDir::new(folder).min_depth(1).contents_first(true) {
         let entry = entry.map_err(std::io::Error::from)?;
-        let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
+        let relative =
+            entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
         if !entry.file_type().is_dir() {
             if !kept(&relative) {
                 fs_err::remove_file(entry.path())?;

@@ -185,6 +185,17 @@ fn tail(path: &Utf8Path) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Becomes the program at `path`, with this process's own environment and streams.
+///
+/// # Errors
+/// `E-PROC-START`; on success it does not return.
+#[expect(clippy::disallowed_methods, reason = "this is the door through which processes start")]
+pub fn replace<T>(path: &Utf8Path) -> Outcome<T> {
+    use std::os::unix::process::CommandExt as _;
+    let error = std::process::Command::new(path).exec();
+    Err(Failure::could_not_judge("E-PROC-START", format!("{path} could not be started")).found(error))
+}
+
 /// Quotes `word` for a POSIX shell.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);

@@ -22,17 +22,21 @@ pub struct Held {
 pub fn hold(scratch: &Utf8Path) -> Outcome<Held> {
     fs_err::create_dir_all(scratch)?;
     let path = scratch.join(FILE);
-    let options = fs_err::OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path)?;
+    let options =
+        fs_err::OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path)?;
     let (mut file, _) = options.into_parts();
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
             file.read_to_string(&mut holder)?;
-            return Err(Failure::could_not_judge("E-SCRATCH-HELD", format!("another run uses the scratch {scratch}"))
-                .expected("one run at a time")
-                .found(format!("held by {}", holder.trim()))
-                .hint("wait for it, or use another --scratch"));
+            return Err(Failure::could_not_judge(
+                "E-SCRATCH-HELD",
+                format!("another run uses the scratch {scratch}"),
+            )
+            .expected("one run at a time")
+            .found(format!("held by {}", holder.trim()))
+            .hint("wait for it, or use another --scratch"));
         }
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }

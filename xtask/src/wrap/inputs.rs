@@ -19,10 +19,16 @@ pub(super) fn hash(paths: &[String], place: &Place, system: &[String]) -> Outcom
                 inputs.push(Input { root, path: recorded(relative)?, sha256, size_bytes });
             }
             None => strays.push(
-                Failure::build_failed("E-INPUT-STRAY", format!("{path} was read, and lies under no declared root"))
-                    .expected(format!("only {}, {} and the host compiler's own files", place.tree, place.toolchain))
-                    .found(path)
-                    .hint("look for an absolute -I or #include in the unit"),
+                Failure::build_failed(
+                    "E-INPUT-STRAY",
+                    format!("{path} was read, and lies under no declared root"),
+                )
+                .expected(format!(
+                    "only {}, {} and the host compiler's own files",
+                    place.tree, place.toolchain
+                ))
+                .found(path)
+                .hint("look for an absolute -I or #include in the unit"),
             ),
         }
     }
