@@ -89,7 +89,8 @@ fn local(package: &Package, origin: &Origin) -> Outcome<Local> {
                 package.name, package.version
             )));
         };
-        return Ok(here(path, pinned?));
+        let hint = format!("replace {path} by the pinned wheel, or leave --wheelhouse out");
+        return Ok(here(path, pinned.map_err(|failure| failure.hint(hint))?));
     }
     let path = wheels(&origin.scratch).join(&package.file);
     match (read(&path, package)?, origin.offline) {
