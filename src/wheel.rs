@@ -118,6 +118,12 @@ impl Pinned {
     /// # Errors
     /// `E-ZIP-*` or `E-RECORD-*` (exit 1), independent ones together.
     pub fn open(&self) -> Outcome<Archive<'_>> {
+        // The bytes are the pinned ones, so only another pin can help.
+        self.headers()
+            .map_err(|failure| failure.hint(format!("cargo xtask lock --update {}", self.package.name)))
+    }
+
+    fn headers(&self) -> Outcome<Archive<'_>> {
         let Self { package, bytes } = self;
         let entries = frame::entries(&package.file, bytes)?;
         names::check(&package.file, &entries)?;
@@ -157,11 +163,15 @@ impl Archive<'_> {
     /// `E-ZIP-DATA` or `E-RECORD-HASH` (exit 1).
     pub fn content(&self, index: usize) -> Outcome<Vec<u8>> {
         let file = &self.wheel.tree.files[index];
+        let hint = || format!("cargo xtask lock --update {}", self.wheel.name);
         let (bytes, sha256) = content::unpack(&self.packed[index])
-            .map_err(|fault| fault.at("E-ZIP-DATA", &self.wheel.file, &file.path))?;
+            .map_err(|fault| fault.at("E-ZIP-DATA", &self.wheel.file, &file.path).hint(hint()))?;
         if sha256 != file.sha256 {
             let what = format!("{}: SHA-256 of {} differs from RECORD", self.wheel.file, file.path);
-            return Err(Failure::refused("E-RECORD-HASH", what).expected(file.sha256).found(sha256));
+            return Err(Failure::refused("E-RECORD-HASH", what)
+                .expected(file.sha256)
+                .found(sha256)
+                .hint(hint()));
         }
         Ok(bytes)
     }

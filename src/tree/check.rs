@@ -149,9 +149,10 @@ fn shown(kind: &Kind) -> String {
 }
 
 fn mend(root: &Path, path: &str) -> String {
+    let path = root.join(path);
     format!(
-        "find out who changed it, then rm -r {} and run again: the wheel's file is put back",
-        root.join(path).display()
+        "find out who changed it, then remove {} and run again: what a wheel has is put back",
+        path.display()
     )
 }
 

@@ -3,7 +3,8 @@
 use camino::Utf8Path;
 use requal::Outcome;
 use requal::lock::Lock;
-use requal::wheel::Pinned;
+use xtask::fetch::{Origin, fetch};
+use xtask::sys::env::Variables;
 use xtask::unpack::{toolchain_links, unpack};
 
 fn main() -> Outcome<()> {
@@ -18,10 +19,13 @@ fn main() -> Outcome<()> {
         .into_iter()
         .filter(|package| names.is_empty() || names.contains(&package.name))
         .collect();
-    let pinned = requal::parallel::map(&packages, |package| {
-        Pinned::new(fs_err::read(Utf8Path::new(wheelhouse).join(&package.file))?, package)
-    });
-    let pinned = pinned.into_iter().collect::<Outcome<Vec<_>>>()?;
+    let origin = Origin {
+        scratch: Utf8Path::new(root).with_extension("scratch"),
+        wheelhouse: Some(wheelhouse.into()),
+        offline: true,
+        settings: Variables::new(),
+    };
+    let pinned: Vec<_> = fetch(&packages, &origin)?.into_iter().map(|fetched| fetched.pinned).collect();
     let toolchain = unpack(&pinned, &toolchain_links(), Utf8Path::new(root))?;
     println!(
         "{} files, {} written, tree {}",

@@ -50,9 +50,11 @@ pub struct Fetched {
 /// `E-LOCK-SIZE`, `E-HASH-WHEEL` (exit 1) for a wheelhouse or offline file that is not the pinned one; `E-FETCH-*`,
 /// `E-PIP-MISSING`, `E-TOOL-MISSING`, `E-IO` (exit 3). Those of several wheels together.
 pub fn fetch(packages: &[Package], origin: &Origin) -> Outcome<Vec<Fetched>> {
-    let local = requal::parallel::map(packages, |package| local(package, origin));
+    let mut largest_first: Vec<&Package> = packages.iter().collect();
+    largest_first.sort_by_key(|package| std::cmp::Reverse(package.size_bytes));
+    let local = requal::parallel::map(&largest_first, |package| local(package, origin));
     let (mut ready, mut wanted, mut failures) = (Vec::new(), Vec::new(), Vec::new());
-    for (package, local) in packages.iter().zip(local) {
+    for (package, local) in largest_first.into_iter().zip(local) {
         match local {
             Ok(Local::Here(fetched)) => ready.push(*fetched),
             Ok(Local::Wanted(discarded)) => wanted.push((package, discarded)),
@@ -87,7 +89,8 @@ fn local(package: &Package, origin: &Origin) -> Outcome<Local> {
                 package.name, package.version
             )));
         };
-        return Ok(here(path, pinned?));
+        let hint = format!("replace {path} by the pinned wheel, or leave --wheelhouse out");
+        return Ok(here(path, pinned.map_err(|failure| failure.hint(hint))?));
     }
     let path = wheels(&origin.scratch).join(&package.file);
     match (read(&path, package)?, origin.offline) {

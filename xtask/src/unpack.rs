@@ -164,24 +164,27 @@ fn contents<'a>(archives: &'a [Archive<'_>], paths: &[String]) -> Outcome<Vec<Ne
     Ok(new.into_values().collect())
 }
 
-/// Stages `files` and the missing links beside `root`, then renames each to its place.
+/// Stages `files` and the missing links beside `root`. A new tree gets its name whole, by one rename; into an old one each
+/// file is renamed.
 fn write(root: &Utf8Path, expected: &Expected, missing: &[String], files: &[New<'_>]) -> Outcome<()> {
     let staging = fs::Staging::beside(root)?;
-    let numbered: Vec<(usize, &New<'_>)> = files.iter().enumerate().collect();
-    let staged = parallel::map(&numbered, |(number, new)| {
-        staging.file(*number, &new.bytes, new.file.mode, mtime_s(&new.file.path))
-    });
-    let staged = every(staged)?;
-    fs::make_folder(root)?;
+    let staged = staging.folder();
+    for folder in expected.folders() {
+        fs::make_folder(&staged.join(folder))?;
+    }
+    let mut largest_first: Vec<&New<'_>> = files.iter().collect();
+    largest_first.sort_by_key(|new| std::cmp::Reverse(new.bytes.len()));
+    every(parallel::map(&largest_first, |new| {
+        fs::new_file(&staged.join(&new.file.path), &new.bytes, new.file.mode, mtime_s(&new.file.path))
+    }))?;
+    for link in expected.links.iter().filter(|link| missing.contains(&link.path)) {
+        fs_err::os::unix::fs::symlink(&link.target, staged.join(&link.path))?;
+    }
+    if !root.exists() {
+        return fs::rename(staged, root);
+    }
     for folder in expected.folders() {
         fs::make_folder(&root.join(folder))?;
     }
-    for (new, staged) in files.iter().zip(staged) {
-        fs::rename(&staged, &root.join(&new.file.path))?;
-    }
-    for link in expected.links.iter().filter(|link| missing.contains(&link.path)) {
-        let staged = staging.link(&link.target)?;
-        fs::rename(&staged, &root.join(&link.path))?;
-    }
-    Ok(())
+    missing.iter().try_for_each(|path| fs::rename(&staged.join(path), &root.join(path)))
 }

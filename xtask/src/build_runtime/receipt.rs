@@ -104,11 +104,11 @@ fn versions(results: &Results) -> Outcome<Vec<record::ComponentVersion>> {
         Ok(record::ComponentVersion {
             component: name(&row.component.replace(' ', "-"))?,
             version: name(&row.version)?,
-            path: path(row.path.trim_start_matches('/'))?,
+            path: path(&row.path)?,
         })
     };
     let mut rows: Vec<record::ComponentVersion> =
-        results.preflight.versions.iter().map(row).collect::<Outcome<_>>()?;
+        results.preflight.versions.iter().filter(|row| row.package.is_some()).map(row).collect::<Outcome<_>>()?;
     rows.sort_by(|a, b| (&a.component, &a.path).cmp(&(&b.component, &b.path)));
     Ok(rows)
 }

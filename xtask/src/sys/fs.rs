@@ -49,33 +49,14 @@ impl Staging {
             fs_err::create_dir_all(parent)?;
         }
         remove(&folder)?;
-        fs_err::create_dir(&folder)?;
+        make_folder(&folder)?;
         Ok(Self { folder })
     }
 
-    /// A new file called `number` with `bytes`, `mode` and `mtime_s`, all in place before the file is closed. It is not
-    /// synced: whoever uses the tree checks its content first.
-    ///
-    /// # Errors
-    /// `E-IO`.
-    pub fn file(&self, number: usize, bytes: &[u8], mode: u32, mtime_s: i64) -> Outcome<Utf8PathBuf> {
-        let path = self.folder.join(number.to_string());
-        let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&path)?;
-        file.write_all(bytes)?;
-        file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-        let since_1970 = Duration::from_secs(u64::try_from(mtime_s).unwrap_or_default());
-        file.file().set_modified(UNIX_EPOCH + since_1970)?;
-        Ok(path)
-    }
-
-    /// A new symbolic link that says `target`.
-    ///
-    /// # Errors
-    /// `E-IO`.
-    pub fn link(&self, target: &str) -> Outcome<Utf8PathBuf> {
-        let path = self.folder.join("link");
-        fs_err::os::unix::fs::symlink(target, &path)?;
-        Ok(path)
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Utf8Path {
+        &self.folder
     }
 }
 
@@ -84,6 +65,19 @@ impl Drop for Staging {
         // A folder that stays is removed by the next run, which reports why it cannot.
         let _ = remove(&self.folder);
     }
+}
+
+/// Makes the staged file `path` with `bytes`, `mode` and `mtime_s`. It is not synced: whoever uses a tree checks its content
+/// first.
+///
+/// # Errors
+/// `E-IO`.
+pub fn new_file(path: &Utf8Path, bytes: &[u8], mode: u32, mtime_s: i64) -> Outcome<()> {
+    let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+    let since_1970 = Duration::from_secs(u64::try_from(mtime_s).unwrap_or_default());
+    Ok(file.file().set_modified(UNIX_EPOCH + since_1970)?)
 }
 
 /// Removes a folder that this tool made, if it is there, without following links.

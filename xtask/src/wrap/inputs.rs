@@ -46,10 +46,15 @@ fn recorded(path: String) -> Outcome<RelativePath> {
     })
 }
 
-/// Trees hold no links, so what lies in them is found by name; the host's folders do, and are compared without links.
+/// Trees hold no other links, so what lies in them is found by name; the host's folders do, and are compared without.
 fn root(path: &str, place: &Place, system: &[String]) -> Option<(Root, String)> {
     let ours = [(Root::Tree, &place.tree), (Root::Toolchain, &place.toolchain)];
     let below = |at: &String| Utf8Path::new(path).strip_prefix(at).ok().map(Utf8Path::to_string);
+    if let (Some(relative), Ok(target)) = (below(&place.toolchain), fs_err::read_link(path)) {
+        // The one link that we made there ourselves names a file beside it.
+        let target = Utf8Path::new(&relative).with_file_name(target.to_str()?);
+        return Some((Root::Toolchain, target.to_string()));
+    }
     ours.into_iter().find_map(|(root, at)| below(at).map(|relative| (root, relative))).or_else(|| {
         let real = Utf8Path::new(path).canonicalize_utf8().ok()?;
         let declared = system.iter().any(|at| real.starts_with(at));
