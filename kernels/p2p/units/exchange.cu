@@ -1,11 +1,11 @@
 // The exchange: two ranks each give a summand and each get rank 0's + rank 1's, the same bits on both.
 //
-// One exchange is push, then finish, on one stream a rank, and ranks alternate the two strictly. Then two inbox
-// halves are enough: a rank pushes epoch e+2 only after its finish of e+1, which saw the peer's push of e+1,
-// which the peer made after its own finish of e, the last reader of that half.
+// One exchange is push, then finish, on one stream a rank, and ranks alternate the two strictly. Then two
+// inbox halves are enough: a rank pushes epoch e+2 only after its finish of e+1, which saw the peer's push of
+// e+1, which the peer made after its own finish of e, the last reader of that half.
 //
 // finish alone waits, with one thread and a limit, and no push waits for anything. So one card can run both
-// ranks, on one stream (push, push, finish, finish) or on two, whatever the order in which kernels get to run.
+// ranks, on one stream (push, push, finish, finish) or on two, whatever the order in which kernels run.
 #include <cuda_runtime.h>
 
 #include "p2p/entry.h"

@@ -37,8 +37,8 @@ __device__ __forceinline__ void store_pair(float* __restrict__ partial, std::uin
 }
 
 // Contract of the whole entry: three launches, rotate (hadamard.cu), multiply (here), finish (hadamard.cu)
-//   in            x fp16 [m][k], suh fp16 [k], svh fp16 [n], 8-byte aligned; trellis int16 [k/16][n/16][16*bits],
-//                 4-byte aligned; all contiguous
+//   in            x fp16 [m][k], suh fp16 [k], svh fp16 [n], 8-byte aligned;
+//                 trellis int16 [k/16][n/16][16*bits], 4-byte aligned; all contiguous
 //   out           y fp16 or fp32 [m][n], contiguous, aligned to four elements; every element is written
 //   workspace     linear_workspace_bytes(m, k, n), 16-byte aligned: rotated x fp16 [m][k], then partial sums
 //                 fp32 [slices][m][n]; needs no initial value
@@ -46,8 +46,9 @@ __device__ __forceinline__ void store_pair(float* __restrict__ partial, std::uin
 //   launch        grid (n/128, k_slices(k, n)), block 256: a warp owns 16 columns and one slice of k;
 //                 one template for m <= 16, one for more; no shared memory
 //   architecture  from sm_80 (mma.m16n8k16)
-//   rounding      x * suh to fp16; butterfly fp32; to fp16 (operand A); products accumulated as accumulate.cuh says;
-//                 slices summed in fp32 in ascending order; butterfly fp32; svh in the output's type
+//   rounding      x * suh to fp16; butterfly fp32; to fp16 (operand A); products accumulated as
+//                 accumulate.cuh says; slices summed in fp32 in ascending order; butterfly fp32;
+//                 svh in the output's type
 //   range         with fp16 output the butterfly's result must stay within 65504 before svh is applied
 //   odd values    a row of x with NaN or infinity gives non-finite values in that row alone
 //   determinism   no atomics, launch shape from (k, n) alone: the same bits at every run on one card

@@ -22,8 +22,8 @@ enum RequalStatus {
 enum RequalCodebook { REQUAL_3INST = 0, REQUAL_MCG = 1, REQUAL_MUL1 = 2 };
 enum RequalType { REQUAL_FP16 = 0, REQUAL_FP32 = 1 };
 
-// What the driver runs for one kernel: an architecture is 10 * major + minor. binary_arch is the machine code's;
-// it exceeds the compiled-in architecture where the driver compiled the PTX.
+// What the driver runs for one kernel: an architecture is 10 * major + minor. binary_arch is the machine
+// code's, ptx_arch that of the PTX it came from; they differ where the driver compiled the PTX.
 typedef struct RequalCodeV1 {
   int32_t binary_arch;
   int32_t ptx_arch;
