@@ -175,7 +175,7 @@ pub(super) fn scope(receipt: &RuntimeBuild) -> Vec<Finding> {
         (Limitation::InputsFromDepfiles, true),
         (Limitation::NotSandboxed, !build.place.sandboxed),
         (Limitation::NotExecutedOnGpu, true),
-        (Limitation::P2pNotExecuted, build.modules.iter().any(|module| &*module.name == "p2p")),
+        (Limitation::P2pNotExecuted, build.trees.iter().any(|tree| &*tree.name == "p2p")),
     ];
     for (limitation, needed) in rules {
         if build.limitations.contains(&limitation) != needed {

@@ -107,8 +107,13 @@ fn versions(results: &Results) -> Outcome<Vec<record::ComponentVersion>> {
             path: path(&row.path)?,
         })
     };
-    let mut rows: Vec<record::ComponentVersion> =
-        results.preflight.versions.iter().filter(|row| row.package.is_some()).map(row).collect::<Outcome<_>>()?;
+    let mut rows: Vec<record::ComponentVersion> = results
+        .preflight
+        .versions
+        .iter()
+        .filter(|row| row.package.is_some())
+        .map(row)
+        .collect::<Outcome<_>>()?;
     rows.sort_by(|a, b| (&a.component, &a.path).cmp(&(&b.component, &b.path)));
     Ok(rows)
 }
