@@ -13,8 +13,8 @@ use crate::build_runtime::{self, Options};
 pub fn run(options: &Options, format: Format) -> Outcome<(String, Exit)> {
     let shown = build_runtime::run(options)?;
     let receipts: Utf8PathBuf = shown.receipt.parent().map(ToOwned::to_owned).unwrap_or_default();
-    let arguments =
-        Verify { receipts, level: Some(2), tree: Some(options.scratch.clone()), wheelhouse: None, format };
+    let (tree, wheelhouse) = (Some(options.scratch.clone()), options.origin.wheelhouse.clone());
+    let arguments = Verify { receipts, level: Some(2), tree, wheelhouse, format };
     let (verdict, exit) = verify_command::run(&arguments)?;
     let text = match format {
         Format::Text => format!("{shown}\n\n{verdict}"),
