@@ -16,6 +16,7 @@ use requal::{Digest, Failure, Outcome};
 use serde::de::DeserializeOwned;
 
 use crate::ninja::{self, Edge};
+use crate::progress::while_building;
 use crate::sys::sandbox;
 use crate::sys::{fs, layout};
 use crate::trees::SourceTree;
@@ -229,7 +230,11 @@ impl Work<'_> {
         let jobs = site.jobs.to_string();
         let log = site.scratch.join("log").join(format!("{}.log", self.plan.module.name));
         let call = room::ninja_call(site, &["-j", &jobs, "-k", "0"]).log(&log);
-        let ran = sandbox::run(&site.own, &call, room, &site.limits)?;
+        // What was not good was removed, so what is there now is made.
+        let made = || edges.iter().filter(|edge| self.folder.join(&edge.output).exists()).count();
+        let name = &self.plan.module.name;
+        let ran =
+            while_building(name, edges.len(), made, || sandbox::run(&site.own, &call, room, &site.limits))?;
         if ran.ended.code != 0 {
             return Err(call.failed(requal::Exit::BuildFailed, "E-BUILD", &ran.ended));
         }
