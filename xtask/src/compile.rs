@@ -154,7 +154,7 @@ impl Work<'_> {
             argv,
             environment: &room::environment(self.site),
             trees: [self.site.toolchain_sha256, tree, room::host_digest(&self.site.host)],
-            place: [&place.toolchain, &place.tree, &place.build],
+            place: [&place.toolchain, &place.tree, &place.build, &place.host],
         })
     }
 
