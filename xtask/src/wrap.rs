@@ -9,6 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::{Args, Subcommand};
 use requal::command::{Place, file_name};
 use requal::judge::{self, DeclaredModule};
+use requal::receipt::ENVIRONMENT;
 use requal::target::Target;
 use requal::unit::{ModuleRecord, UnitRecord};
 use requal::{Digest, Exit, Outcome, depfile, ptxas};
@@ -73,10 +74,14 @@ pub struct Link {
 /// # Errors
 /// `E-COMPILE` or `E-LINK` (exit 4) if the tool failed, whatever judging its result refuses.
 pub fn run(wrap: &Wrap) -> Outcome<()> {
-    match wrap {
-        Wrap::Compile(compile) => compile.step.compile(),
-        Wrap::Link(link) => link.run(),
+    let (step, outcome) = match wrap {
+        Wrap::Compile(compile) => (&compile.step, compile.step.compile()),
+        Wrap::Link(link) => (&link.step, link.run()),
+    };
+    if let Err(failure) = &outcome {
+        fs::write(&refusal_path(step.build(), &step.output), failure.to_string().as_bytes())?;
     }
+    outcome
 }
 
 /// Where the record of the result `output` lies in the build folder.
@@ -89,6 +94,12 @@ pub fn record_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
 #[must_use]
 pub fn log_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
     build.join("log").join(format!("{output}.log"))
+}
+
+/// Where the refusal of the step that did not make `output` lies in the build folder.
+#[must_use]
+pub fn refusal_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
+    build.join("refused").join(format!("{output}.txt"))
 }
 
 impl Step {
@@ -134,9 +145,11 @@ impl Step {
         Ok(fs_err::read_to_string(log)?)
     }
 
-    /// Ninja's own environment is the closed one that it was started with; only the temporary folder is added.
+    /// Ninja's own environment is the closed one that it was started with; what its shell added is taken away again, and
+    /// the temporary folder is added.
     fn environment(&self, temporary: &Utf8Path) -> BTreeMap<String, String> {
         let mut environment = env::all();
+        environment.retain(|name, _| ENVIRONMENT.contains(&name.as_str()));
         environment.insert("TMPDIR".to_owned(), temporary.to_string());
         environment
     }
