@@ -30,6 +30,16 @@ impl Place {
         Self { toolchain: at("toolchain"), tree: at("tree"), build: at("build") }
     }
 
+    /// The places as a receipt names them: fixed ones, or `${scratch}` for the real path of a build without a sandbox.
+    #[must_use]
+    pub fn recorded(sandboxed: bool) -> Self {
+        if sandboxed {
+            return Self::fixed();
+        }
+        let at = |name: &str| format!("${{scratch}}/{name}");
+        Self { toolchain: at("toolchain"), tree: at("place/tree"), build: at("place/build") }
+    }
+
     /// `token` with each place replaced by its path; `${unit}` is the folder of the unit that makes `object`.
     #[must_use]
     pub fn resolve(&self, token: &str, object: &str) -> String {

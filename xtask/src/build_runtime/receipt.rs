@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::command::Place as Places;
 use requal::receipt::{self as record, Name, RelativePath, RuntimeBuild, Symbol, Token};
-use requal::target::Target;
 use requal::{Digest, Exit, Failure, Outcome, json, runtime_md};
 
 use super::show::Shown;
@@ -39,7 +38,7 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
             sha256: results.inputs.manifest_sha256,
         },
         wheels: wheels(results)?,
-        toolchain: toolchain(results)?,
+        toolchain: toolchain(results),
         versions: versions(results)?,
         host_compiler: host_compiler(results)?,
         place: place(options, results)?,
@@ -47,7 +46,7 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
             .iter()
             .map(|(n, v)| variable(results, n, v))
             .collect::<Outcome<_>>()?,
-        targets: targets(&results.inputs.manifest.targets)?,
+        targets: results.inputs.manifest.targets.clone(),
         trees: source_trees(results)?,
         units: units(results, &inputs)?,
         modules: modules(results, &inputs)?,
@@ -72,31 +71,19 @@ fn limitations(results: &Results) -> Vec<record::Limitation> {
     limitations
 }
 
-fn wheels(results: &Results) -> Outcome<Vec<record::Archive>> {
-    let wheel = |wheel: &requal::wheel::Wheel| {
-        Ok(record::Archive {
-            name: name(&wheel.name)?,
-            version: name(&wheel.version)?,
-            file: path(&wheel.file)?,
-            size_bytes: wheel.size_bytes,
-            sha256: wheel.sha256,
-            record_sha256: wheel.record_sha256,
-            files: wheel.tree.files.len() as u64,
-            tree_sha256: wheel.tree.digest(),
-            yanked: results.yanked.contains(&wheel.name),
-        })
+fn wheels(results: &Results) -> Outcome<Vec<record::WheelRow>> {
+    let row = |wheel: &requal::wheel::Wheel| {
+        checked(record::WheelRow::of(wheel, results.yanked.contains(&wheel.name)))
     };
-    results.toolchain.wheels.iter().map(wheel).collect()
+    results.toolchain.wheels.iter().map(row).collect()
 }
 
-fn toolchain(results: &Results) -> Outcome<record::Toolchain> {
-    let link =
-        |link: &requal::tree::Link| Ok(record::Link { path: path(&link.path)?, target: path(&link.target)? });
-    Ok(record::Toolchain {
+fn toolchain(results: &Results) -> record::Toolchain {
+    record::Toolchain {
         tree_sha256: results.toolchain.tree.digest(),
         files: results.toolchain.tree.files.clone(),
-        links: results.toolchain.links.iter().map(link).collect::<Outcome<_>>()?,
-    })
+        links: results.toolchain.links.clone(),
+    }
 }
 
 fn versions(results: &Results) -> Outcome<Vec<record::ComponentVersion>> {
@@ -134,17 +121,8 @@ fn host_compiler(results: &Results) -> Outcome<record::HostCompiler> {
     })
 }
 
-/// The places as they are recorded: without a sandbox the scratch's real path is a digest and a name.
-fn recorded_place(results: &Results) -> Places {
-    if results.site.sandboxed {
-        return Places::fixed();
-    }
-    let at = |name: &str| format!("${{scratch}}/{name}");
-    Places { toolchain: at("toolchain"), tree: at("place/tree"), build: at("place/build") }
-}
-
 fn place(options: &Options, results: &Results) -> Outcome<record::Place> {
-    let place = recorded_place(results);
+    let place = Places::recorded(results.site.sandboxed);
     let path = Digest::of(options.scratch.as_str().as_bytes());
     Ok(record::Place {
         sandboxed: results.site.sandboxed,
@@ -158,16 +136,8 @@ fn place(options: &Options, results: &Results) -> Outcome<record::Place> {
 /// The environment is one for all units; the unit's own temporary folder is recorded as a pattern.
 fn variable(results: &Results, variable: &str, value: &str) -> Outcome<record::Variable> {
     let value = value.replace("${unit}", "${build}/unit/${object}.d");
-    let value = recorded_place(results).resolve(&value, "");
+    let value = Places::recorded(results.site.sandboxed).resolve(&value, "");
     Ok(record::Variable { name: name(variable)?, value: token(&value)? })
-}
-
-fn targets(targets: &[Target]) -> Outcome<record::Targets> {
-    let names = |machine: bool| {
-        let chosen = targets.iter().filter(|target| matches!(target, Target::MachineCode(_)) == machine);
-        chosen.map(|target| name(&target.to_string())).collect::<Outcome<Vec<Name>>>()
-    };
-    Ok(record::Targets { machine_code: names(true)?, ptx: names(false)? })
 }
 
 fn source_trees(results: &Results) -> Outcome<Vec<record::TreeRecord>> {
@@ -229,12 +199,11 @@ impl InputTable {
 }
 
 fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
-    let place = recorded_place(results);
+    let place = Places::recorded(results.site.sandboxed);
     let mut units = Vec::new();
     for (plan, built) in &results.modules {
         for (unit, made) in plan.units.iter().zip(&built.units) {
             let argv = unit.argv.iter().map(|word| token(&place.resolve(word, &unit.object)));
-            let with_code = (!made.targets.is_empty()).then(|| targets(&made.targets)).transpose()?;
             units.push(record::Unit {
                 tree: name(&plan.module.tree)?,
                 source: path(&unit.source)?,
@@ -246,7 +215,7 @@ fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
                 object_sha256: made.object_sha256,
                 size_bytes: made.size_bytes,
                 device_code_sha256: made.device_code_sha256,
-                targets: with_code,
+                targets: made.targets.clone(),
                 kernels: made.kernels.clone(),
             });
         }
@@ -257,7 +226,7 @@ fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
 }
 
 fn modules(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Module>> {
-    let place = recorded_place(results);
+    let place = Places::recorded(results.site.sandboxed);
     let module = |(plan, built): &(requal::plan::ModulePlan, crate::compile::Built)| {
         let (module, made) = (&plan.module, &built.module);
         let file = format!("{}.so", module.name);
