@@ -48,7 +48,8 @@ fn parsed<T>(
         return Err(vec![Finding::mismatch("E-HASH-LOCK", pointer, named.sha256, found)]);
     }
     let here = format!("/predicate/build/{field}");
-    parse(&named.file, &String::from_utf8_lossy(bytes)).map_err(|failure: Box<Failure>| Finding::refusals(&here, *failure))
+    parse(&named.file, &String::from_utf8_lossy(bytes))
+        .map_err(|failure: Box<Failure>| Finding::refusals(&here, *failure))
 }
 
 /// Every wheel is pinned as it is, and every package of the toolchain was used.

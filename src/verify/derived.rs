@@ -50,12 +50,7 @@ fn trees(build: &Build, manifest: &Manifest) -> Vec<Finding> {
         if base != tree.base.as_deref() {
             let pointer = format!("/predicate/build/trees/{i}/base");
             let shown = |base: Option<&str>| base.unwrap_or("no base").to_owned();
-            findings.push(Finding::mismatch(
-                "E-TREE-SET",
-                pointer,
-                shown(base),
-                shown(tree.base.as_deref()),
-            ));
+            findings.push(Finding::mismatch("E-TREE-SET", pointer, shown(base), shown(tree.base.as_deref())));
         }
     }
     findings
@@ -107,7 +102,13 @@ fn declared<'a>(manifest: &'a Manifest, told: &Module) -> Option<&'a manifest::M
 }
 
 /// The first place where two lists differ.
-fn same_list(code: &'static str, list: &str, field: &str, expected: &[&str], found: &[&str]) -> Option<Finding> {
+fn same_list(
+    code: &'static str,
+    list: &str,
+    field: &str,
+    expected: &[&str],
+    found: &[&str],
+) -> Option<Finding> {
     let (i, expected, found) = first_difference(expected, found)?;
     let pointer = match found {
         "nothing" => format!("/predicate/build/{list}"),

@@ -94,7 +94,8 @@ fn scratch(receipt: &RuntimeBuild, layout: &Layout<'_>) -> Outcome<Vec<Check>> {
     let modules = contents::modules(build, &layout::module_items(build, layout));
     checks.extend(judged(MODULES, build.modules.len(), modules.bytes));
     checks.extend(judged(MODULE_CONTENTS, modules.count, modules.contents));
-    let lists = [(LOGS, layout::log_items(receipt, layout), false), (SYSTEM, layout::system_items(build), true)];
+    let lists =
+        [(LOGS, layout::log_items(receipt, layout), false), (SYSTEM, layout::system_items(build), true)];
     for (kind, items, system) in lists.into_iter().filter(|(_, items, _)| !items.is_empty()) {
         checks.extend(compared(kind, &items, system, vec![]));
     }

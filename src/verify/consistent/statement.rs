@@ -192,7 +192,8 @@ pub(super) fn scope(receipt: &RuntimeBuild) -> Vec<Finding> {
     ];
     for (limitation, needed) in rules {
         if build.limitations.contains(&limitation) != needed {
-            let words = |yes: bool| format!("{} {}", json::word(&limitation), if yes { "said" } else { "not said" });
+            let words =
+                |yes: bool| format!("{} {}", json::word(&limitation), if yes { "said" } else { "not said" });
             findings.push(Finding::mismatch("E-SCOPE", at("limitations"), words(needed), words(!needed)));
         }
     }

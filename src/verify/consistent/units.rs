@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::at;
-use crate::{Digest, json};
 use crate::receipt::{Build, Decision, ENVIRONMENT, Reason, Root, RuntimeBuild, Unit};
 use crate::target::Target;
 use crate::verify::Finding;
+use crate::{Digest, json};
 
 /// Beginnings of arguments that bring input which no list shows.
 const OPAQUE: [&str; 9] = [
@@ -200,8 +200,7 @@ pub(super) fn targets(receipt: &RuntimeBuild) -> Vec<Finding> {
     for (i, unit) in build.units.iter().enumerate() {
         let here = |field: &str| at(format_args!("units/{i}/{field}"));
         let told = unit.targets == build.targets && unit.device_code_sha256.is_some();
-        let silent =
-            unit.targets.is_empty() && unit.device_code_sha256.is_none() && unit.kernels.is_empty();
+        let silent = unit.targets.is_empty() && unit.device_code_sha256.is_none() && unit.kernels.is_empty();
         if told == silent {
             let found = format!("{}, digest {}", words(&unit.targets), unit.device_code_sha256.is_some());
             let expected = format!("{} with digest, or no word of device code", words(&build.targets));

@@ -30,7 +30,12 @@ pub(super) fn lost(root: &Utf8Path, links: &[Link], pointer: &str) -> Vec<Findin
 }
 
 /// Files and links below `root` that no list names.
-pub(super) fn extra(root: &Utf8Path, files: &[TreeFile], links: &[Link], pointer: &str) -> Outcome<Vec<Finding>> {
+pub(super) fn extra(
+    root: &Utf8Path,
+    files: &[TreeFile],
+    links: &[Link],
+    pointer: &str,
+) -> Outcome<Vec<Finding>> {
     if fs_err::symlink_metadata(root).is_err() {
         return Ok(vec![]);
     }

@@ -21,9 +21,8 @@ impl Judged {
     /// Compares `items` with their bytes and hands those that match to `judge`, with their number.
     fn of(items: &[Item], judge: impl Fn(usize, &Item, &[u8]) -> Vec<Finding> + Sync) -> Self {
         let numbered: Vec<(usize, &Item)> = items.iter().enumerate().collect();
-        let looked = parallel::map(&numbered, |(i, item)| {
-            compare::bytes(item).map(|bytes| judge(*i, item, &bytes))
-        });
+        let looked =
+            parallel::map(&numbered, |(i, item)| compare::bytes(item).map(|bytes| judge(*i, item, &bytes)));
         let mut judged = Self { bytes: vec![], contents: vec![], count: 0 };
         for look in looked {
             match look {

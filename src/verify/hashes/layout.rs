@@ -45,7 +45,12 @@ pub(super) struct Item {
     pub(super) code: &'static str,
 }
 
-pub(super) fn file_items(root: &Utf8Path, files: &[TreeFile], pointer: &str, code: &'static str) -> Vec<Item> {
+pub(super) fn file_items(
+    root: &Utf8Path,
+    files: &[TreeFile],
+    pointer: &str,
+    code: &'static str,
+) -> Vec<Item> {
     let of = |(i, file): (usize, &TreeFile)| Item {
         path: root.join(&file.path),
         sha256: file.sha256,
