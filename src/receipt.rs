@@ -31,8 +31,7 @@ pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The predicate type of this record; its last part is the format's version.
 pub const PREDICATE_TYPE: &str = "urn:requal:runtime-build:v1";
 /// The variables that a compile may see, four of them limits of threads; any other could change code.
-pub const ENVIRONMENT: [&str; 10] = [
-    "LANG",
+pub const ENVIRONMENT: [&str; 9] = [
     "LC_ALL",
     "MKL_NUM_THREADS",
     "OMP_NUM_THREADS",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Flag, Manifest, Module};
 use crate::tree::is_clean_path;
-use crate::{Failure, Outcome};
+use crate::{Failure, Failures, Outcome};
 
 /// Flags that the build sets itself, or that would open what it keeps closed: outputs, targets, the host compiler,
 /// dependency output, seeds, kept intermediates, separate compilation, options from files.
@@ -64,7 +64,7 @@ pub(super) fn check(path: &str, manifest: &Manifest) -> Outcome<()> {
 
 struct Faults<'a> {
     path: &'a str,
-    found: Vec<Box<Failure>>,
+    found: Failures,
 }
 
 impl Faults<'_> {

@@ -17,8 +17,8 @@ const BESIDE: Kind = Kind {
 /// The checks of both files, and the manifest if it is the recorded one and can be read; its targets are the receipt's,
 /// because a profile or the command line may have chosen others than the file names.
 pub(super) fn read(build: &Build, folder: &Folder) -> (Vec<Check>, Option<Manifest>) {
-    let lock = parsed(folder, "lock", &build.lock, |file, text| Lock::parse(file, text));
-    let manifest = parsed(folder, "manifest", &build.manifest, |file, text| Manifest::parse(file, text));
+    let lock = parsed(folder, "lock", &build.lock, Lock::parse);
+    let manifest = parsed(folder, "manifest", &build.manifest, Manifest::parse);
     let (mut findings, mut chosen) = (Vec::new(), None);
     match lock {
         Ok(lock) => findings.extend(bijection(build, &lock)),

@@ -29,7 +29,7 @@ pub(super) fn check(receipt: &RuntimeBuild, manifest: Option<&Manifest>) -> Vec<
     };
     let mut declared = trees(build, manifest);
     declared.extend(modules(build, manifest));
-    let mut commands = environment(receipt);
+    let mut commands: Vec<_> = environment(receipt).into_iter().collect();
     for (i, module) in build.modules.iter().enumerate() {
         commands.extend(steps(build, manifest, i, module));
     }
@@ -75,7 +75,7 @@ fn modules(build: &Build, manifest: &Manifest) -> Vec<Finding> {
         for (field, expected, found) in fields.into_iter().filter(|(_, expected, found)| expected != found) {
             findings.push(Finding::mismatch("E-MODULE-SET", at(field), expected, found));
         }
-        let mut exports: Vec<&str> = declared.exports.iter().map(String::as_str).collect();
+        let mut exports = words(&declared.exports);
         exports.sort_unstable();
         let found: Vec<&str> = told.exports.iter().map(|symbol| &**symbol).collect();
         if exports != found {
@@ -117,6 +117,10 @@ fn same_list(
     Some(Finding::mismatch(code, pointer, expected, found))
 }
 
+fn words(list: &[String]) -> Vec<&str> {
+    list.iter().map(String::as_str).collect()
+}
+
 /// Where two lists of words differ first, and what stands there in each.
 fn first_difference<'a>(a: &[&'a str], b: &[&'a str]) -> Option<(usize, &'a str, &'a str)> {
     let i = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
@@ -124,26 +128,19 @@ fn first_difference<'a>(a: &[&'a str], b: &[&'a str]) -> Option<(usize, &'a str,
     Some((i, word(a), word(b)))
 }
 
-/// Variables whose values follow from the format and the limits; PATH and TMPDIR name places.
-fn environment(receipt: &RuntimeBuild) -> Vec<Finding> {
-    let told = &receipt.predicate.build.environment;
-    let limits = receipt.predicate.run.limits.requested.environment();
-    let mut findings = Vec::new();
-    for (name, expected) in command::environment().into_iter().chain(limits) {
-        let found = told.iter().enumerate().find(|(_, variable)| *variable.name == *name);
-        let finding = match found {
-            None => Some(("/predicate/build/environment".to_owned(), "not set".to_owned())),
-            Some((_, variable)) if *variable.value == *expected => None,
-            Some((i, variable)) => {
-                Some((format!("/predicate/build/environment/{i}/value"), variable.value.to_string()))
-            }
-        };
-        let expected = format!("{name}={expected}");
-        findings.extend(
-            finding.map(|(pointer, found)| Finding::mismatch("E-ENV-DERIVED", pointer, expected, found)),
-        );
-    }
-    findings
+/// The environment is the one that the format and the limits give, the temporary folder a pattern for all units.
+fn environment(receipt: &RuntimeBuild) -> Option<Finding> {
+    let build = &receipt.predicate.build;
+    let place = Place::recorded(build.place.sandboxed);
+    let line = |name: &str, value: &str| format!("{name}={value}");
+    let derived = command::environment(&receipt.predicate.run.limits.requested);
+    let expected: Vec<String> =
+        derived.iter().map(|(name, value)| line(name, &place.resolve(value, "${object}"))).collect();
+    let told: Vec<String> =
+        build.environment.iter().map(|variable| line(&variable.name, &variable.value)).collect();
+    let (i, expected, found) = first_difference(&words(&expected), &words(&told))?;
+    let pointer = format!("/predicate/build/environment/{i}");
+    Some(Finding::mismatch("E-ENV-DERIVED", pointer, expected, found))
 }
 
 /// The units and commands of module `i` are those that the manifest gives over the listed files of its tree.
@@ -189,8 +186,7 @@ fn units(build: &Build, plan: &ModulePlan, place: &Place) -> Vec<Finding> {
 
 /// The first argument in which a recorded command differs from the derived one.
 fn argv(pointer: String, expected: &[String], found: &[Token]) -> Option<Finding> {
-    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     let found: Vec<&str> = found.iter().map(|token| &**token).collect();
-    let (j, expected, found) = first_difference(&expected, &found)?;
+    let (j, expected, found) = first_difference(&words(expected), &found)?;
     Some(Finding::mismatch("E-ARGV-DERIVED", format!("{pointer}/{j}"), expected, found))
 }

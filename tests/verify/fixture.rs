@@ -115,31 +115,11 @@ fn token(text: &str) -> Token {
     Token::new(text).unwrap()
 }
 
-/// The manifest from which the fixture's commands are derived.
-fn manifest_text(names: &[&str]) -> String {
-    let trees = [
-        ("stock", "source = \"kernels/k\"\n"),
-        ("facc", "source = \"kernels/k\"\noverlay = \"kernels/f\"\ncounterpart = \"stock\"\n"),
-        ("p2p", "source = \"kernels/p\"\n"),
-    ];
-    let mut text = "version = 1\ntargets = [\"sm_86\", \"compute_86\"]\n\n[[flag]]\nvalue = \"-O3\"\nreason = \"speed\"\n\n\
-                    [[link_flag]]\nvalue = \"-lc\"\nreason = \"the C library\"\n"
-        .to_owned();
-    for (own, source) in trees.into_iter().filter(|(own, _)| names.contains(own)) {
-        let units = if own == "p2p" { "\"*.cu\"" } else { "\"a.cu\", \"b.cpp\"" };
-        text += &format!(
-            "\n[[tree]]\nname = \"{own}\"\n{source}\n[[module]]\nname = \"{own}\"\ntree = \"{own}\"\nunits = [{units}]\n\
-             exports = [\"requal_module_v1\"]\nlibraries = [\"libc.so.6\"]\nname_defines = {{ NAME = \"{own}\" }}\n"
-        );
-    }
-    text
-}
-
 fn build_on_disk(scratch: &Utf8Path, names: &[&str]) -> RuntimeBuild {
     let (wheel, lock) = toolchain(scratch);
     let tools = wheel.tree.clone();
     put(&scratch.join("receipts/toolchain.lock"), lock.as_bytes());
-    let text = manifest_text(names);
+    let text = crate::manifest::text(names);
     put(&scratch.join("receipts/runtime.toml"), text.as_bytes());
     put(&scratch.join("receipts/logs/build.log"), b"all went well\n");
     let manifest = Manifest::parse("runtime.toml", &text).unwrap();
@@ -187,11 +167,12 @@ fn build_on_disk(scratch: &Utf8Path, names: &[&str]) -> RuntimeBuild {
 const HOST: &str = "/usr/bin/g++";
 
 fn environment() -> Vec<Variable> {
-    let mut all = requal::command::environment();
-    all.push(("PATH".into(), "/requal/toolchain/bin".into()));
-    all.push(("TMPDIR".into(), "/requal/build/unit/${object}.d/tmp".into()));
-    all.sort();
-    all.into_iter().map(|(own, value)| Variable { name: name(&own), value: token(&value) }).collect()
+    let all = command::environment(&Limits::default()).into_iter();
+    let variable = |(own, value): (String, String)| Variable {
+        name: name(&own),
+        value: token(&command::Place::fixed().resolve(&value, "${object}")),
+    };
+    all.map(variable).collect()
 }
 
 /// A real wheel, unpacked into the toolchain, and the lock that pins it.

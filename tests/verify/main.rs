@@ -7,5 +7,6 @@ mod elf;
 mod fixture;
 #[path = "../kit/mod.rs"]
 mod kit;
+mod manifest;
 mod records;
 mod tampering;

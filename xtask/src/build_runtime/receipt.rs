@@ -9,7 +9,6 @@ use requal::{Digest, Exit, Failure, Outcome, json, runtime_md};
 
 use super::show::Shown;
 use super::{LOCK, Options, Results};
-use crate::compile::room;
 use crate::sys::sandbox::{self, Mode};
 use crate::sys::{clock, fs, user};
 use crate::{attempts, trees};
@@ -29,7 +28,6 @@ pub(super) fn write(options: &Options, results: &Results) -> Outcome<Shown> {
 
 fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
     let inputs = InputTable::of(results);
-    let site = &results.site;
     Ok(record::Build {
         tool: record::Tool { name: name("requal")?, version: name(env!("CARGO_PKG_VERSION"))? },
         lock: record::NamedFile { file: path(LOCK)?, sha256: results.inputs.lock_sha256 },
@@ -42,10 +40,7 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
         versions: versions(results)?,
         host_compiler: host_compiler(results)?,
         place: place(options, results)?,
-        environment: room::environment(site)
-            .iter()
-            .map(|(n, v)| variable(results, n, v))
-            .collect::<Outcome<_>>()?,
+        environment: environment(results)?,
         targets: results.inputs.manifest.targets.clone(),
         trees: source_trees(results)?,
         units: units(results, &inputs)?,
@@ -134,10 +129,14 @@ fn place(options: &Options, results: &Results) -> Outcome<record::Place> {
 }
 
 /// The environment is one for all units; the unit's own temporary folder is recorded as a pattern.
-fn variable(results: &Results, variable: &str, value: &str) -> Outcome<record::Variable> {
-    let value = value.replace("${unit}", "${build}/unit/${object}.d");
-    let value = Places::recorded(results.site.sandboxed).resolve(&value, "");
-    Ok(record::Variable { name: name(variable)?, value: token(&value)? })
+fn environment(results: &Results) -> Outcome<Vec<record::Variable>> {
+    let place = Places::recorded(results.site.sandboxed);
+    let all = requal::command::environment(&results.site.limits).into_iter();
+    let variable = |(variable, value): (String, String)| {
+        let value = place.resolve(&value, "${object}");
+        Ok(record::Variable { name: name(&variable)?, value: token(&value)? })
+    };
+    all.map(variable).collect()
 }
 
 fn source_trees(results: &Results) -> Outcome<Vec<record::TreeRecord>> {
