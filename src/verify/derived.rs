@@ -24,7 +24,10 @@ pub(super) fn check(receipt: &RuntimeBuild, manifest: Option<&Manifest>) -> Vec<
     let build = &receipt.predicate.build;
     let Some(manifest) = manifest else {
         let found = "the recorded manifest does not lie beside the receipt, or cannot be read";
-        let not_run = |kind: Kind| kind.unseen(State::NotRun, FILE, "E-EVIDENCE-NONE", found);
+        let not_run = |kind: Kind| {
+            let kind = Kind { next: "put the manifest of the build beside the receipt", ..kind };
+            kind.unseen(State::NotRun, FILE, "E-EVIDENCE-NONE", found)
+        };
         return [DECLARED, COMMANDS].map(not_run).into();
     };
     let mut declared = trees(build, manifest);

@@ -122,7 +122,14 @@ fn trees(build: &Build, layout: &Layout<'_>) -> Outcome<Vec<Check>> {
 }
 
 fn not_run(kind: Kind) -> Check {
-    kind.unseen(State::NotRun, FILE, "E-EVIDENCE-NONE", "no folder was given to compare with")
+    without_evidence(kind, "no folder was given to compare with")
+}
+
+/// What is missing is evidence, whatever a finding of this kind would advise.
+fn without_evidence(kind: Kind, found: &str) -> Check {
+    let kind =
+        Kind { next: "give what the check looks at: --tree DIR, and --wheelhouse DIR for wheels", ..kind };
+    kind.unseen(State::NotRun, FILE, "E-EVIDENCE-NONE", found)
 }
 
 /// Compares all `items` with the bytes on disk; `more` are findings of the same kind made before.
@@ -134,7 +141,7 @@ fn compared(kind: Kind, items: &[Item], system: bool, mut more: Vec<Finding>) ->
 /// The checks of `items` things with `findings`; nothing to look at is no verification.
 fn judged(kind: Kind, items: usize, mut findings: Vec<Finding>) -> Vec<Check> {
     if items == 0 && findings.is_empty() {
-        return vec![kind.unseen(State::NotRun, FILE, "E-EVIDENCE-NONE", "nothing was there to look at")];
+        return vec![without_evidence(kind, "nothing was there to look at")];
     }
     findings.sort_by(|a, b| a.pointer.cmp(&b.pointer));
     kind.judge(FILE, items, findings)
