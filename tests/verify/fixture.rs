@@ -179,21 +179,22 @@ fn environment() -> Vec<Variable> {
 fn toolchain(scratch: &Utf8Path) -> (Wheel, String) {
     let files =
         [("bin/nvcc", "nvcc"), ("include/cuda.h", "#define CUDA 13000"), ("lib/libcudart.so.13", "cudart")];
-    let entries = files.map(|(path, text)| Entry::file(path, text.as_bytes()));
-    let bytes = kit::zip(&kit::wheel("tools", "1.0", &entries)).bytes;
+    let entries = kit::wheel("tools", "1.0", &files.map(|(path, text)| Entry::file(path, text.as_bytes())));
+    let bytes = kit::zip(&entries).bytes;
     let package = kit::pin("tools", "1.0", &bytes);
     put(&scratch.join("wheels").join(&package.file), &bytes);
     let pinned = Pinned::new(bytes, &package).unwrap();
-    let archive = pinned.open().unwrap();
-    for (i, file) in archive.wheel.tree.files.iter().enumerate() {
-        plant(&scratch.join("toolchain").join(&file.path), &archive.content(i).unwrap(), file.mode);
+    let wheel = pinned.open().unwrap().wheel;
+    for file in &wheel.tree.files {
+        let entry = entries.iter().find(|entry| entry.name == file.path.as_bytes()).unwrap();
+        plant(&scratch.join("toolchain").join(&file.path), &entry.content, file.mode);
     }
     std::os::unix::fs::symlink("libcudart.so.13", scratch.join("toolchain/lib/libcudart.so")).unwrap();
     let lock = format!(
         "version = 1\n\n[[package]]\nname = \"tools\"\nversion = \"1.0\"\nfile = \"{}\"\nsize_bytes = {}\nsha256 = \"{}\"\nrole = \"toolchain\"\n",
         package.file, package.size_bytes, package.sha256
     );
-    (archive.wheel, lock)
+    (wheel, lock)
 }
 
 fn plan(manifest: &Manifest, module: &manifest::Module, trees: &[TreeRecord]) -> ModulePlan {
