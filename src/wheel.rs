@@ -6,9 +6,6 @@ mod frame;
 mod names;
 mod record;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::lock::Package;
 use crate::tree::{Tree, TreeFile};
 use crate::{Digest, Failure, Outcome, parallel};
@@ -39,28 +36,6 @@ pub struct Wheel {
     pub record_sha256: Digest,
     /// The wheel's files, RECORD included.
     pub tree: Tree,
-}
-
-/// A wheel in a receipt: what it was and the digests of what it held.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct WheelRow {
-    /// Normalised project name.
-    pub name: String,
-    /// Exact version.
-    pub version: String,
-    /// File name of the wheel.
-    pub file: String,
-    /// Size of the wheel file.
-    pub size_bytes: u64,
-    /// SHA-256 of the wheel file.
-    pub sha256: Digest,
-    /// SHA-256 of the wheel's RECORD.
-    pub record_sha256: Digest,
-    /// Number of files, RECORD included.
-    pub files: u64,
-    /// Digest of the tree of the wheel's files ([`Tree::digest`]).
-    pub tree_sha256: Digest,
 }
 
 /// A wheel whose frame, headers, names and RECORD were judged; the entries' bytes are judged by [`Archive::content`].
@@ -174,23 +149,6 @@ impl Archive<'_> {
                 .hint(hint()));
         }
         Ok(bytes)
-    }
-}
-
-impl Wheel {
-    /// The wheel as a receipt carries it.
-    #[must_use]
-    pub fn row(&self) -> WheelRow {
-        WheelRow {
-            name: self.name.clone(),
-            version: self.version.clone(),
-            file: self.file.clone(),
-            size_bytes: self.size_bytes,
-            sha256: self.sha256,
-            record_sha256: self.record_sha256,
-            files: self.tree.files.len() as u64,
-            tree_sha256: self.tree.digest(),
-        }
     }
 }
 

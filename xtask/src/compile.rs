@@ -12,7 +12,7 @@ use requal::receipt::{Input, Root};
 use requal::target::Target;
 use requal::unit::{KeyParts, ModuleRecord, UnitRecord, key};
 use requal::versions::HostCompiler;
-use requal::{Digest, Failure, Outcome};
+use requal::{Digest, Failure, Outcome, command};
 use serde::de::DeserializeOwned;
 
 use crate::ninja::{self, Edge};
@@ -152,7 +152,7 @@ impl Work<'_> {
         let place = &self.site.place;
         key(KeyParts {
             argv,
-            environment: &room::environment(self.site),
+            environment: &command::environment(&self.site.limits),
             trees: [self.site.toolchain_sha256, tree, room::host_digest(&self.site.host)],
             place: [&place.toolchain, &place.tree, &place.build, &place.host],
         })
