@@ -6,10 +6,13 @@ mod frame;
 mod names;
 mod record;
 
+use std::io::{self, Write};
+
 use crate::lock::Package;
 use crate::tree::{Tree, TreeFile};
 use crate::{Digest, Failure, Outcome, parallel};
 
+use content::Stop;
 pub use frame::MAX_UNPACKED_BYTES;
 
 /// The bytes of a wheel that have the size and the SHA-256 of its pin. No zip is parsed before this.
@@ -55,7 +58,7 @@ pub fn judge(bytes: Vec<u8>, package: &Package) -> Outcome<Wheel> {
     let pinned = Pinned::new(bytes, package)?;
     let archive = pinned.open()?;
     let indices: Vec<usize> = (0..archive.wheel.tree.files.len()).collect();
-    let contents = parallel::map(&indices, |&index| archive.content(index).map(drop));
+    let contents = parallel::map(&indices, |&index| archive.content(index, &mut io::sink()));
     Failure::all(contents.into_iter().filter_map(Result::err).collect())?;
     Ok(archive.wheel)
 }
@@ -132,15 +135,18 @@ impl Pinned {
 }
 
 impl Archive<'_> {
-    /// The unpacked bytes of file `index`, after size, CRC-32 and SHA-256 were found right.
+    /// Writes the unpacked bytes of file `index` to `out`, piece by piece, and judges size, CRC-32 and SHA-256 on the way.
+    /// What `out` holds after an error must not be used.
     ///
     /// # Errors
-    /// `E-ZIP-DATA` or `E-RECORD-HASH` (exit 1).
-    pub fn content(&self, index: usize) -> Outcome<Vec<u8>> {
+    /// `E-ZIP-DATA` or `E-RECORD-HASH` (exit 1); `E-IO` if `out` fails.
+    pub fn content(&self, index: usize, out: &mut impl Write) -> Outcome<()> {
         let file = &self.wheel.tree.files[index];
         let hint = || format!("cargo xtask lock --update {}", self.wheel.name);
-        let (bytes, sha256) = content::unpack(&self.packed[index])
-            .map_err(|fault| fault.at("E-ZIP-DATA", &self.wheel.file, &file.path).hint(hint()))?;
+        let sha256 = content::unpack(&self.packed[index], out).map_err(|stop| match stop {
+            Stop::Damaged(fault) => fault.at("E-ZIP-DATA", &self.wheel.file, &file.path).hint(hint()),
+            Stop::Write(error) => error.into(),
+        })?;
         if sha256 != file.sha256 {
             let what = format!("{}: SHA-256 of {} differs from RECORD", self.wheel.file, file.path);
             return Err(Failure::refused("E-RECORD-HASH", what)
@@ -148,7 +154,7 @@ impl Archive<'_> {
                 .found(sha256)
                 .hint(hint()));
         }
-        Ok(bytes)
+        Ok(())
     }
 }
 
