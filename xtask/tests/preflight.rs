@@ -5,7 +5,8 @@
 mod kit;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use kit::toolchain::{Fixture, fake_gxx, real_toolchain, says};
+use kit::real::real_toolchain;
+use kit::toolchain::{Fixture, fake_gxx, says};
 use requal::limits::Limits;
 use xtask::sys::proc::Call;
 use xtask::sys::sandbox::{Link, Mount, Room, run};
@@ -281,7 +282,6 @@ fn real() -> (tempfile::TempDir, Fixture) {
 }
 
 #[test]
-#[ignore = "needs the real wheels"]
 fn the_real_wheels_say_what_the_lock_says() {
     let fixture = Fixture::around(Some(real_toolchain()));
     let preflight = fixture.check().unwrap();
@@ -292,14 +292,12 @@ fn the_real_wheels_say_what_the_lock_says() {
 }
 
 #[test]
-#[ignore = "needs the real wheels"]
 fn f13_holds_with_the_real_wheels() {
     let (_guard, fixture) = real();
     f13(&fixture);
 }
 
 #[test]
-#[ignore = "needs the real wheels"]
 fn f01_and_f04_hold_with_the_real_wheels() {
     let (_guard, mut fixture) = real();
     let sound = fixture.lock.clone();

@@ -119,8 +119,3 @@ pub(crate) fn fake_gxx(path: &Utf8Path, version: &str) {
         format!("#!/bin/sh\ncase $1 in --version) echo 'g++ (Fake) {version}';; *) echo {version};; esac\n");
     program(path, &text);
 }
-
-/// The toolchain unpacked from the real wheels, for cases that count only with them.
-pub(crate) fn real_toolchain() -> Utf8PathBuf {
-    std::env::var("KIT_TOOLCHAIN").expect("KIT_TOOLCHAIN names a folder with the unpacked wheels").into()
-}
