@@ -111,12 +111,20 @@ fn f26_f49_what_is_not_what_its_record_says_is_made_anew() {
     };
     let cases: [(&str, &dyn Fn(), (u64, bool)); 8] = [
         ("a flipped byte", &|| flip(&build.join(UNITS[1])), (1, false)),
-        ("f26: the object of another unit", &|| copy(&build.join(UNITS[0]), &build.join(UNITS[1]), "644"), (1, false)),
+        (
+            "f26: the object of another unit",
+            &|| copy(&build.join(UNITS[0]), &build.join(UNITS[1]), "644"),
+            (1, false),
+        ),
         ("a removed object", &|| fs_err::remove_file(build.join(UNITS[0])).unwrap(), (1, false)),
         ("f49: records of two units swapped", &|| swap(&build, "record/units", ".json"), (2, false)),
         ("f49: dependency files of two units swapped", &|| swap(&build, "dep/units", ".d"), (0, false)),
         ("another host header", &host_header_changed, (1, false)),
-        ("a record cut short", &|| file(&build.join("record/units/module.cu.o.json"), "{\"key\":", 0o644), (1, false)),
+        (
+            "a record cut short",
+            &|| file(&build.join("record/units/module.cu.o.json"), "{\"key\":", 0o644),
+            (1, false),
+        ),
         ("a flipped byte in the module", &|| flip(&build.join("one.so")), (0, true)),
     ];
     for (name, change, made) in cases {
@@ -157,7 +165,9 @@ fn f47_odd_characters_of_a_scratch_are_hidden_by_the_sandbox_or_refused() {
     let mut fixture = Fixture::new(&["one"]);
     let digests = fixture.build(&[]);
     fixture.scratch = fixture.root.join("a b$c#d:e%f");
-    for (odd, path) in [(" ", "a b"), ("$", "a$b"), ("#", "a#b"), (":", "a:b"), ("%", "a%b"), ("\\\\", "a\\b")] {
+    for (odd, path) in
+        [(" ", "a b"), ("$", "a$b"), ("#", "a#b"), (":", "a:b"), ("%", "a%b"), ("\\\\", "a\\b")]
+    {
         let scratch = std::mem::replace(&mut fixture.scratch, fixture.root.join(path));
         fixture.run(&["--sandbox", "off"]).refused(2, "E-SCRATCH-NAME", &[&format!("holds `{odd}`")]);
         fixture.scratch = scratch;

@@ -9,8 +9,7 @@ use crate::kit::zip::{Entry, pin, wheel, zip};
 use crate::kit::{file, program, script};
 
 /// Names that nvcc and gcc look for on PATH.
-const PROGRAMS: [&str; 9] =
-    ["nvcc", "cicc", "ptxas", "cudafe++", "fatbinary", "nvlink", "ninja", "as", "ld"];
+const PROGRAMS: [&str; 9] = ["nvcc", "cicc", "ptxas", "cudafe++", "fatbinary", "nvlink", "ninja", "as", "ld"];
 /// A header that stops every compile that finds it.
 const TRAP: &str = "#error a planted header was read\n";
 /// Both ways to build.
@@ -62,7 +61,8 @@ fn f06_f13_f18_surroundings_are_without_effect_on_a_single_byte() {
         assert_eq!(fixture.build(&["--sandbox", mode]), clean, "{mode}");
         assert!(!marker.exists(), "{mode}: a decoy was started");
         let receipt = fixture.receipt().predicate;
-        let replaced: Vec<String> = receipt.run.replaced_environment.iter().map(ToString::to_string).collect();
+        let replaced: Vec<String> =
+            receipt.run.replaced_environment.iter().map(ToString::to_string).collect();
         assert!(around.iter().all(|(name, _)| replaced.iter().any(|one| one == name)), "{replaced:?}");
         // Every input lies under a declared root, and the host's are the compiler's own.
         let of_host = receipt.build.inputs.iter().filter(|input| input.root == requal::receipt::Root::System);
@@ -132,8 +132,18 @@ fn f13_a_damaged_toolchain_is_refused_by_name_or_restored_and_no_decoy_runs() {
     let cases = [
         ("bin/ptxas", "chmod 644 $f", "E-TREE-MODE", "0644"),
         ("bin/ptxas", "printf 'echo text' > $f", "E-TREE-HASH", "9 bytes"),
-        ("bin/nvcc.profile", "sed -i s/INCLUDES/includes/ $f", "E-TREE-HASH", "bin/nvcc.profile"),
-        ("bin/nvcc.profile", "sed -i s/INCLUDES/includes/ $f && touch -r $f.kept $f", "E-TREE-HASH", "bin/nvcc.profile"),
+        (
+            "bin/nvcc.profile",
+            "sed -i s/INCLUDES/includes/ $f",
+            "E-TREE-MTIME",
+            "content of nvidia/cu13/bin/nvcc.profile",
+        ),
+        (
+            "bin/nvcc.profile",
+            "sed -i s/INCLUDES/includes/ $f && touch -r $f.kept $f",
+            "E-TREE-HASH",
+            "bin/nvcc.profile",
+        ),
         ("include/cccl/cuda/std/version", "echo >> $f", "E-TREE-HASH", "include/cccl/cuda/std/version"),
         ("nvvm/bin/cicc", "ln -sf /bin/true $f", "E-TREE-LINK", "a symbolic link to /bin/true"),
         ("bin/nvcc", "touch $f", "E-TREE-MTIME", "bin/nvcc"),
@@ -187,9 +197,7 @@ fn pin_fake(fixture: &mut Fixture, name: &str, version: &str, files: &[Entry]) {
 #[test]
 fn f01_f02_components_of_two_releases_are_refused_before_any_compile() {
     let newer = says("13.3", "13.3.33");
-    let tool = |path: &str| {
-        Entry::file(&format!("nvidia/cu13/{path}"), newer.as_bytes()).mode(0o100_755)
-    };
+    let tool = |path: &str| Entry::file(&format!("nvidia/cu13/{path}"), newer.as_bytes()).mode(0o100_755);
     let nvcc = ["nvcc", "ptxas", "cudafe++", "fatbinary", "nvlink"].map(|name| tool(&format!("bin/{name}")));
     let cases: [(&str, &[Entry], &[&str]); 2] = [
         ("nvidia-nvvm", &[tool("nvvm/bin/cicc")], &["cicc 13.3.33 of nvidia-nvvm", "13.0", "ptxas"]),

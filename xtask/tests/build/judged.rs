@@ -28,7 +28,8 @@ fn a_manifest_that_would_mix_modules_or_targets_is_refused_before_anything_is_do
 #[test]
 fn a_module_is_judged_before_it_gets_its_name() {
     let fixture = Fixture::new(&["one"]);
-    let (hidden, reason) = ("[[flag]]\nvalue = \"-Xcompiler=-fvisibility=hidden\"\n", "[[flag]]\nvalue = \"-O1\"\n");
+    let (hidden, reason) =
+        ("[[flag]]\nvalue = \"-Xcompiler=-fvisibility=hidden\"\n", "[[flag]]\nvalue = \"-O1\"\n");
     let entry = "extern \"C\" __attribute__((visibility(\"default\"))) ";
     let cases: [(&str, &str, &str, &str, &str); 5] = [
         (
@@ -38,7 +39,13 @@ fn a_module_is_judged_before_it_gets_its_name() {
             "E-LINK",
             "undefined reference to `requal_one::absent(float*)'",
         ),
-        (SCALE, "}  // namespace requal_one", &["}  // namespace requal_one\n", entry, "int other() { return 1; }"].concat(), "E-MODULE-EXPORTS", "other"),
+        (
+            SCALE,
+            "}  // namespace requal_one",
+            &["}  // namespace requal_one\n", entry, "int other() { return 1; }"].concat(),
+            "E-MODULE-EXPORTS",
+            "other",
+        ),
         (
             SCALE,
             "#include \"one/factor.h\"",

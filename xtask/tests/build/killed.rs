@@ -33,7 +33,8 @@ fn processes(fixture: &Fixture, unit: &str) -> Vec<String> {
     let identity = |path: &Utf8Path| fs_err::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let toolchain = fixture.scratch.join("toolchain");
     let ours: Vec<_> = files(&toolchain).into_iter().map(|path| toolchain.join(path)).collect();
-    let ours: Vec<_> = ours.iter().chain([&fixture.root.join("xtask")]).filter_map(|path| identity(path)).collect();
+    let ours: Vec<_> =
+        ours.iter().chain([&fixture.root.join("xtask")]).filter_map(|path| identity(path)).collect();
     let all = Utf8Path::new("/proc").read_dir_utf8().unwrap().flatten();
     let numbers = all.filter(|entry| entry.file_name().parse::<u32>().is_ok());
     let ours = numbers.filter(|entry| {
