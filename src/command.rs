@@ -1,6 +1,6 @@
 //! The argv of each compile and link, a pure function of the manifest. Builder and auditor derive the same tokens.
 //!
-//! Tokens name places, not paths: `${toolchain}`, `${tree}`, `${build}` and `${unit}` (the unit's own fresh folder).
+//! Tokens name places, not paths: `${toolchain}`, `${tree}`, `${build}`, `${host}` and `${unit}` (the unit's own fresh folder).
 //! [`Place`] turns them into paths.
 
 use schemars::JsonSchema;
@@ -20,6 +20,8 @@ pub struct Place {
     pub tree: String,
     /// The one writable folder.
     pub build: String,
+    /// The folder of the host's assembler and linker, the only part of its PATH.
+    pub host: String,
 }
 
 impl Place {
@@ -27,7 +29,7 @@ impl Place {
     #[must_use]
     pub fn fixed() -> Self {
         let at = |name: &str| format!("/requal/{name}");
-        Self { toolchain: at("toolchain"), tree: at("tree"), build: at("build") }
+        Self { toolchain: at("toolchain"), tree: at("tree"), build: at("build"), host: at("host") }
     }
 
     /// `token` with each place replaced by its path; `${unit}` is the folder of the unit that makes `object`.
@@ -38,6 +40,7 @@ impl Place {
             .replace("${tree}", &self.tree)
             .replace("${unit}", &self.unit_folder(object))
             .replace("${build}", &self.build)
+            .replace("${host}", &self.host)
     }
 
     /// The folder that one compile writes to and that is empty before it.

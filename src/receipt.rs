@@ -30,7 +30,17 @@ pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The predicate type of this record; its last part is the format's version.
 pub const PREDICATE_TYPE: &str = "urn:requal:runtime-build:v1";
 /// The variables that a compile may see; any other could change code.
-pub const ENVIRONMENT: [&str; 6] = ["LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TMPDIR", "TZ"];
+pub const ENVIRONMENT: [&str; 9] = [
+    "LC_ALL",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "PATH",
+    "RAYON_NUM_THREADS",
+    "SOURCE_DATE_EPOCH",
+    "TMPDIR",
+    "TZ",
+];
 
 /// The receipt of one build.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

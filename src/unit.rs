@@ -59,7 +59,7 @@ pub struct KeyParts<'a> {
     /// Digests of toolchain tree, source tree and host compiler.
     pub trees: [Digest; 3],
     /// Paths of the place.
-    pub place: [&'a str; 3],
+    pub place: [&'a str; 4],
 }
 
 /// The digest of `parts`, each length-prefixed.
@@ -99,7 +99,7 @@ mod tests {
             argv: &argv,
             environment: &environment,
             trees: [one, one, one],
-            place: ["t", "s", "b"],
+            place: ["t", "s", "b", "h"],
         };
         let keys = [
             key(base),
@@ -109,7 +109,7 @@ mod tests {
             key(KeyParts { trees: [two, one, one], ..base }),
             key(KeyParts { trees: [one, two, one], ..base }),
             key(KeyParts { trees: [one, one, two], ..base }),
-            key(KeyParts { place: ["t", "s", "c"], ..base }),
+            key(KeyParts { place: ["t", "s", "b", "i"], ..base }),
         ];
         let distinct: std::collections::BTreeSet<_> = keys.iter().collect();
         assert_eq!(distinct.len(), keys.len());

@@ -10,7 +10,7 @@ use crate::build_runtime::{self, Options};
 use crate::sys::sandbox::Mode;
 use crate::sys::{env, proc, scratch};
 use crate::wrap::{self, Wrap};
-use crate::{doctor, fetch, lock_command, qualify};
+use crate::{doctor, fetch, lock_command, qualify, say};
 
 /// Rebuilds a CUDA runtime from a lock file and an empty directory, and proves what was done.
 #[derive(Debug, Parser)]
@@ -21,6 +21,12 @@ pub struct Cli {
     /// Form of what goes to standard output
     #[arg(long, value_enum, global = true, default_value_t = Format::Text)]
     format: Format,
+    /// Say the commands that are started
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Say nothing but the outcome
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    quiet: u8,
 }
 
 #[derive(Debug, Subcommand)]
@@ -143,6 +149,7 @@ fn repository() -> Utf8PathBuf {
 /// Runs the command, prints what it says, and gives the exit code.
 #[must_use]
 pub fn run(cli: &Cli) -> u8 {
+    say::set(cli.verbose, cli.quiet);
     match dispatch(cli) {
         Ok((text, exit)) => {
             anstream::print!("{text}");

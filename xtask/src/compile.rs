@@ -154,7 +154,7 @@ impl Work<'_> {
             argv,
             environment: &room::environment(self.site),
             trees: [self.site.toolchain_sha256, tree, room::host_digest(&self.site.host)],
-            place: [&place.toolchain, &place.tree, &place.build],
+            place: [&place.toolchain, &place.tree, &place.build, &place.host],
         })
     }
 
@@ -180,6 +180,7 @@ impl Work<'_> {
     fn keep_or_remove<T>(&self, output: &str, record: Option<T>) -> Outcome<Option<T>> {
         if record.is_none() {
             layout::remove_if_there(&self.folder.join(output))?;
+            layout::remove_if_there(&wrap::refusal_path(&self.folder, output))?;
         }
         Ok(record)
     }
@@ -223,6 +224,23 @@ impl Work<'_> {
         words
     }
 
+    /// The refusals of all steps of `edges` that gave none of their output, in the paths of this machine.
+    fn refused_steps(&self, edges: &[Edge]) -> Outcome<()> {
+        let refusal = |edge: &Edge| {
+            let text = fs_err::read_to_string(wrap::refusal_path(&self.folder, &edge.output)).ok()?;
+            let here = text.replace(&self.site.place.build, self.folder.as_str());
+            let what = format!("{} of module {} was not made", edge.output, self.plan.module.name);
+            let log = wrap::log_path(&self.folder, &edge.output);
+            Some(
+                Failure::build_failed("E-BUILD", what)
+                    .found(here.trim_end())
+                    .hint(format!("the whole output: {log}")),
+            )
+        };
+        let missing = edges.iter().filter(|edge| !self.folder.join(&edge.output).exists());
+        Failure::all(missing.filter_map(refusal).collect())
+    }
+
     /// Runs Ninja on `edges`, then reads back what it remembers of their inputs.
     fn run_ninja(&self, edges: &[Edge], room: Option<&sandbox::Room>) -> Outcome<Applied> {
         let site = self.site;
@@ -236,6 +254,7 @@ impl Work<'_> {
         let ran =
             while_building(name, edges.len(), made, || sandbox::run(&site.own, &call, room, &site.limits))?;
         if ran.ended.code != 0 {
+            self.refused_steps(edges)?;
             return Err(call.failed(requal::Exit::BuildFailed, "E-BUILD", &ran.ended));
         }
         let outputs: Vec<&str> = edges.iter().map(|edge| edge.output.as_str()).collect();

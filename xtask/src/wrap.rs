@@ -9,6 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::{Args, Subcommand};
 use requal::command::{Place, file_name};
 use requal::judge::{self, DeclaredModule};
+use requal::receipt::ENVIRONMENT;
 use requal::target::Target;
 use requal::unit::{ModuleRecord, UnitRecord};
 use requal::{Digest, Exit, Outcome, depfile, ptxas};
@@ -31,9 +32,9 @@ pub struct Step {
     /// Digest of everything that the step is a function of.
     #[arg(long)]
     key: Digest,
-    /// Toolchain tree, source tree and build folder.
-    #[arg(long, value_delimiter = ',', num_args = 1)]
-    place: Vec<String>,
+    /// Toolchain tree, source tree, build folder, and folder of the host's programs.
+    #[arg(long, value_parser = place)]
+    place: Place,
     /// Files and folders of the host that may be read.
     #[arg(long, value_delimiter = ',', num_args = 1)]
     system: Vec<String>,
@@ -73,10 +74,14 @@ pub struct Link {
 /// # Errors
 /// `E-COMPILE` or `E-LINK` (exit 4) if the tool failed, whatever judging its result refuses.
 pub fn run(wrap: &Wrap) -> Outcome<()> {
-    match wrap {
-        Wrap::Compile(compile) => compile.step.compile(),
-        Wrap::Link(link) => link.run(),
+    let (step, outcome) = match wrap {
+        Wrap::Compile(compile) => (&compile.step, compile.step.compile()),
+        Wrap::Link(link) => (&link.step, link.run()),
+    };
+    if let Err(failure) = &outcome {
+        fs::write(&refusal_path(step.build(), &step.output), failure.to_string().as_bytes())?;
     }
+    outcome
 }
 
 /// Where the record of the result `output` lies in the build folder.
@@ -91,6 +96,12 @@ pub fn log_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
     build.join("log").join(format!("{output}.log"))
 }
 
+/// Where the refusal of the step that did not make `output` lies in the build folder.
+#[must_use]
+pub fn refusal_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
+    build.join("refused").join(format!("{output}.txt"))
+}
+
 impl Step {
     fn compile(&self) -> Outcome<()> {
         let output = self.execute("E-COMPILE")?;
@@ -99,7 +110,7 @@ impl Step {
         let read = self.read_files()?;
         let record = UnitRecord {
             key: self.key,
-            inputs: inputs::hash(&read, &self.place(), &self.system)?,
+            inputs: inputs::hash(&read, &self.place, &self.system)?,
             object_sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
             device_code_sha256: device_code.as_ref().map(|code| code.sha256),
@@ -116,7 +127,7 @@ impl Step {
         layout::fresh_folder(&folder)?;
         let temporary = folder.join("tmp");
         fs_err::create_dir(&temporary)?;
-        let place = self.place();
+        let place = &self.place;
         let mut argv = self.argv.iter().map(|token| place.resolve(token, &self.output));
         let program = Utf8PathBuf::from(argv.next().unwrap_or_default());
         let log = log_path(self.build(), &self.output);
@@ -134,9 +145,11 @@ impl Step {
         Ok(fs_err::read_to_string(log)?)
     }
 
-    /// Ninja's own environment is the closed one that it was started with; only the temporary folder is added.
+    /// Ninja's own environment is the closed one that it was started with; what its shell added is taken away again, and
+    /// the temporary folder is added.
     fn environment(&self, temporary: &Utf8Path) -> BTreeMap<String, String> {
         let mut environment = env::all();
+        environment.retain(|name, _| ENVIRONMENT.contains(&name.as_str()));
         environment.insert("TMPDIR".to_owned(), temporary.to_string());
         environment
     }
@@ -158,17 +171,12 @@ impl Step {
         Ok(fs_err::remove_dir_all(self.folder())?)
     }
 
-    fn place(&self) -> Place {
-        let [toolchain, tree, build] = [0, 1, 2].map(|i| self.place.get(i).cloned().unwrap_or_default());
-        Place { toolchain, tree, build }
-    }
-
     fn build(&self) -> &Utf8Path {
-        Utf8Path::new(self.place.get(2).map_or("", String::as_str))
+        Utf8Path::new(&self.place.build)
     }
 
     fn folder(&self) -> Utf8PathBuf {
-        self.place().unit_folder(&self.output).into()
+        self.place.unit_folder(&self.output).into()
     }
 
     fn result(&self) -> Utf8PathBuf {
@@ -187,7 +195,7 @@ impl Link {
         let read = step.read_files()?;
         let record = ModuleRecord {
             key: step.key,
-            inputs: inputs::hash(&read, &step.place(), &step.system)?,
+            inputs: inputs::hash(&read, &step.place, &step.system)?,
             sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
             device_code_sha256: module.device_code.sha256,
@@ -196,6 +204,13 @@ impl Link {
         };
         step.publish(&record, &read)
     }
+}
+
+/// Reads the four paths of a place; none of them holds a comma.
+fn place(text: &str) -> Result<Place, String> {
+    let paths: Vec<String> = text.split(',').map(str::to_owned).collect();
+    let [toolchain, tree, build, host] = paths.try_into().map_err(|_| "four paths are needed".to_owned())?;
+    Ok(Place { toolchain, tree, build, host })
 }
 
 /// The arguments of Ninja's rule for `step`; the twin of the parser above.
@@ -209,7 +224,7 @@ pub fn arguments(
 ) -> Vec<String> {
     let system: Vec<&str> = system.iter().map(|path| path.as_str()).collect();
     let mut words = vec!["wrap".to_owned(), kind.to_owned(), format!("--key={key}")];
-    words.push(format!("--place={},{},{}", place.toolchain, place.tree, place.build));
+    words.push(format!("--place={},{},{},{}", place.toolchain, place.tree, place.build, place.host));
     words.push(format!("--system={}", system.join(",")));
     words.push(format!("--output={output}"));
     words

@@ -140,7 +140,12 @@ fn recorded_place(results: &Results) -> Places {
         return Places::fixed();
     }
     let at = |name: &str| format!("${{scratch}}/{name}");
-    Places { toolchain: at("toolchain"), tree: at("place/tree"), build: at("place/build") }
+    Places {
+        toolchain: at("toolchain"),
+        tree: at("place/tree"),
+        build: at("place/build"),
+        host: at("place/host"),
+    }
 }
 
 fn place(options: &Options, results: &Results) -> Outcome<record::Place> {

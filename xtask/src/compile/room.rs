@@ -16,8 +16,6 @@ use crate::trees::SourceTree;
 
 /// Our own binary inside the sandbox.
 pub(super) const OWN: &str = "/requal/bin/xtask";
-/// The folder of the host's assembler and linker inside the sandbox.
-const HOST: &str = "/requal/host";
 /// The programs that gcc finds on PATH.
 const ON_PATH: [&str; 2] = ["as", "ld"];
 
@@ -37,7 +35,12 @@ pub fn real_place(scratch: &Utf8Path) -> Outcome<Place> {
         .hint("--scratch DIR with another name, or --sandbox require"));
     }
     let at = |name: &str| scratch.join("place").join(name).to_string();
-    Ok(Place { toolchain: scratch.join("toolchain").to_string(), tree: at("tree"), build: at("build") })
+    Ok(Place {
+        toolchain: scratch.join("toolchain").to_string(),
+        tree: at("tree"),
+        build: at("build"),
+        host: at("host"),
+    })
 }
 
 /// Makes the place ready for `tree`, which is laid out at `source` and builds in `folder`: the room of the sandbox, or
@@ -52,7 +55,7 @@ pub(super) fn prepare(
         tree.lay_out(Utf8Path::new(&site.place.tree))?;
         layout::link(Utf8Path::new(&site.place.build), folder)?;
         for (name, program) in on_path(&site.host) {
-            layout::link(&site.scratch.join("place").join("host").join(name), program)?;
+            layout::link(&Utf8Path::new(&site.place.host).join(name), program)?;
         }
         return Ok(None);
     }
@@ -65,8 +68,10 @@ pub(super) fn prepare(
     ] {
         room.mounts.push(Mount { to: to.into(), from: from.to_owned(), writable });
     }
-    let links = on_path(&site.host)
-        .map(|(name, program)| Link { at: format!("{HOST}/{name}").into(), to: program.clone() });
+    let links = on_path(&site.host).map(|(name, program)| Link {
+        at: format!("{}/{name}", site.place.host).into(),
+        to: program.clone(),
+    });
     room.links.extend(links);
     Ok(Some(room))
 }
@@ -89,8 +94,7 @@ fn on_path(host: &HostCompiler) -> impl Iterator<Item = (&str, &Utf8PathBuf)> {
 
 /// The environment of every step, naming places; the temporary folder is the unit's own.
 pub(crate) fn environment(site: &Site) -> Vec<(String, String)> {
-    let host = if site.sandboxed { HOST.to_owned() } else { "${build}/../host".to_owned() };
-    let path = format!("${{toolchain}}/nvidia/cu13/bin:${{toolchain}}/nvidia/cu13/nvvm/bin:{host}");
+    let path = "${toolchain}/nvidia/cu13/bin:${toolchain}/nvidia/cu13/nvvm/bin:${host}".to_owned();
     let mut environment = command::environment();
     environment.push(("PATH".to_owned(), path));
     environment.push(("TMPDIR".to_owned(), "${unit}/tmp".to_owned()));

@@ -11,6 +11,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::interrupt;
+use crate::say;
 
 /// Bytes of a log's end that are read back.
 const TAIL_BYTES: u64 = 16 << 10;
@@ -105,6 +106,7 @@ impl Call {
     #[expect(clippy::disallowed_methods, reason = "this is the door through which processes start")]
     pub(super) fn start(&self, stdin: Option<OwnedFd>) -> Outcome<Running> {
         interrupt::check()?;
+        say::command(|| self.command_line());
         let child = duct::cmd(self.program.as_std_path(), &self.args).full_env(&self.env).dir(&self.cwd);
         let child = match stdin {
             Some(stdin) => child.stdin_file(stdin),
