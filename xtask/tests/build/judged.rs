@@ -59,7 +59,7 @@ fn a_module_is_judged_before_it_gets_its_name() {
     for (count, (path, from, to, code, word)) in cases.into_iter().enumerate() {
         let kept = fs_err::read_to_string(fixture.repository.join(path)).unwrap();
         fixture.edit(path, from, to);
-        fixture.run(&[]).refused(4, "E-BUILD", &[code, word, "log: "]);
+        fixture.run(&[]).refused(4, "E-BUILD", &[code, word, "the whole output: "]);
         assert!(!fixture.built("one/one.so").exists() && !fixture.scratch.join("modules/one.so").exists());
         crate::kit::file(&fixture.repository.join(path), &kept, 0o644);
         let attempts = crate::kit::build::files(&fixture.scratch.join("attempts"));
@@ -74,7 +74,7 @@ fn a_compile_that_fails_is_shown_in_the_compilers_own_words_and_kept_for_the_nex
     let fixture = Fixture::new(&["one"]);
     fixture.edit(SCALE, "values[threadIdx.x] *=", "missing[threadIdx.x] *=");
     let failed = fixture.run(&[]);
-    let log = fixture.scratch.join("log/one.log");
+    let log = fixture.built("one/log/units/scale.cu.o.log");
     failed.refused(4, "E-BUILD", &["identifier \"missing\" is undefined", log.as_str(), "units/scale.cu"]);
     assert!(fs_err::read_to_string(&log).unwrap().contains("identifier \"missing\" is undefined"));
     assert!(!fixture.built("one/units/scale.cu.o").exists());

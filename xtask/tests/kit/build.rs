@@ -73,7 +73,7 @@ impl Fixture {
 
     /// The call of build-runtime with `more` arguments.
     pub(crate) fn call(&self, more: &[&str]) -> Call {
-        let mut args = vec!["build-runtime", "--format", "json", "--scratch", self.scratch.as_str()];
+        let mut args = vec!["build-runtime", "-q", "--format", "json", "--scratch", self.scratch.as_str()];
         args.extend(["--wheelhouse", self.wheelhouse.as_str()]);
         args.extend(more);
         Call { env: self.caller.clone(), ..Call::new(&self.root.join("xtask"), &args, &self.root) }
