@@ -96,6 +96,9 @@ fn f53_f37_what_a_tree_holds_decides_and_no_date() {
     assert_eq!(fixture.run(&[]).made()["one"].0, 2, "another flag");
 }
 
+/// What is changed, how, and what is then compiled and linked.
+type Case<'a> = (&'static str, &'a dyn Fn(), (u64, bool));
+
 /// Changes in the build folder; each is seen by content, and only what it concerns is made anew.
 #[test]
 fn f26_f49_what_is_not_what_its_record_says_is_made_anew() {
@@ -109,7 +112,7 @@ fn f26_f49_what_is_not_what_its_record_says_is_made_anew() {
         header["sha256"] = "0".repeat(64).into();
         file(&path, &record.to_string(), 0o644);
     };
-    let cases: [(&str, &dyn Fn(), (u64, bool)); 8] = [
+    let cases: [Case<'_>; 8] = [
         ("a flipped byte", &|| flip(&build.join(UNITS[1])), (1, false)),
         (
             "f26: the object of another unit",

@@ -259,23 +259,23 @@ fn manifest(names: &[&str]) -> String {
     let text = fs_err::read_to_string(real::repository().join(MANIFEST)).unwrap();
     let (flags, rest) = text.split_once("[[tree]]").unwrap();
     let (_, profiles) = rest.split_once("[profile.").unwrap();
-    let mut all = flags.to_owned();
-    for name in names {
+    let tree = |name: &&str| {
         let lies = match *name {
             "over" => "source = \"kernels/one\"\noverlay = \"kernels/one-over\"\ncounterpart = \"one\"",
             "one" => "source = \"kernels/one\"",
             _ => "source = \"kernels/three\"",
         };
-        all.push_str(&format!("[[tree]]\nname = \"{name}\"\n{lies}\n\n"));
-    }
-    for name in names {
-        all.push_str(&format!(
+        format!("[[tree]]\nname = \"{name}\"\n{lies}\n\n")
+    };
+    let module = |name: &&str| {
+        format!(
             "[[module]]\nname = \"{name}\"\ntree = \"{name}\"\nunits = [\"units/*.cu\"]\ninclude = [\"include\"]\n\
              name_defines = {{ REQUAL_MODULE_NAME = \"{name}\" }}\nexports = [\"requal_module_v1\"]\n\
              libraries = [\"libcudart.so.13\", \"libc.so.6\"]\n\n"
-        ));
-    }
-    format!("{all}[profile.{profiles}")
+        )
+    };
+    let tables: String = names.iter().map(tree).chain(names.iter().map(module)).collect();
+    format!("{flags}{tables}[profile.{profiles}")
 }
 
 /// A kernel and its launch.

@@ -16,7 +16,8 @@ mod real;
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::wheel::Pinned;
 
-pub use real::{lock, real_wheels};
+#[allow(unused_imports, reason = "each test file uses a part of the kit")]
+pub(crate) use real::{lock, real_wheels};
 
 /// A fresh folder that goes with the test, as a UTF-8 path.
 pub fn scratch() -> (tempfile::TempDir, Utf8PathBuf) {
