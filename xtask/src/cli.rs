@@ -138,10 +138,12 @@ impl Build {
     }
 }
 
-/// The repository that this program was built from: where its manifests, lock and kernels are.
+/// The repository that manifests, lock and kernels are read from: cargo names it when it runs this program (`cargo
+/// xtask`); else it is the one that this program was built from.
 fn repository() -> Utf8PathBuf {
-    let here = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    here.parent().map_or(here.clone(), ToOwned::to_owned)
+    let package = env::all().remove("CARGO_MANIFEST_DIR");
+    let package = Utf8PathBuf::from(package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").to_owned()));
+    package.parent().map_or(package.clone(), ToOwned::to_owned)
 }
 
 /// Runs the command, prints what it says, and gives the exit code.

@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::{Exit, Failure, Outcome};
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::interrupt;
@@ -90,7 +91,9 @@ impl Call {
     /// # Errors
     /// As [`Call::run`].
     pub fn run_with_input(&self, input: &str) -> Outcome<Ended> {
-        let mut file = tempfile::tempfile()?;
+        // In memory: the caller's temporary folder may be anything, or nothing.
+        let memory = memfd_create("input", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
+        let mut file = std::fs::File::from(memory);
         file.write_all(input.as_bytes())?;
         file.rewind()?;
         self.start(Some(OwnedFd::from(file)))?.wait()
