@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::proc::{Call, Ended};
 
-mod enter;
+pub(super) mod enter;
 mod room;
 
 pub use enter::enter_if_asked;
