@@ -68,7 +68,7 @@ const CASES: &[Case] = &[
         strcpy(m + 4093, \"no\"); open(m + 4093, 0); strcpy(m + 4095, \"no2\"); open(m + 4095, 0);
         munmap(m + 4096, 4096); memcpy(m + 4094, \"a\", 2); open(m + 4094, 0); m[4095] = 'x'; open(m + 4094, 0);
         open((char *)1, 0); open(0, 0); access((char *)-1L, 0); execve(\"no3\", (char **)1, 0);",
-        &["opened a", "probe no", "probe no2"]),
+        &["opened a", "probe no", "probe no2", "probe no3"]),
     Case("long", "", "static char p[6000]; for (int i = 0; i < 5998; i += 2) memcpy(p + i, \"./\", 2); open(p, 0);
         strcpy(p + 4090, \"/a\"); open(p, 0); memset(p, 'x', 300); p[300] = 0; open(p, 0);",
         &["opened a", "refused  36", "refused xxx 36"]),

@@ -52,7 +52,7 @@ pub(super) fn begin(tracer: &mut Tracer, pid: Pid, number: u64, args: [u64; 6]) 
         asked: Vec::new(),
         opening: Opening::default(),
         question: None,
-        argv: Vec::new(),
+        argv: None,
         unreadable: false,
     };
     match row.act {
@@ -107,10 +107,7 @@ impl Pending {
             }
         }
         if let Act::Execute(argument) = self.act {
-            match arguments(pid, args[argument]) {
-                Some(argv) => self.argv = argv,
-                None => self.unreadable = true,
-            }
+            self.argv = arguments(pid, args[argument]);
             return Some(self);
         }
         if matches!(self.act, Act::Open(_)) && self.opening.flags & MORE_THAN_READING != 0 {

@@ -33,9 +33,9 @@ pub(super) struct Pending {
     pub(super) asked: Vec<Asked>,
     pub(super) opening: Opening,
     pub(super) question: Option<Question>,
-    /// Arguments of a program to be started.
-    pub(super) argv: Vec<String>,
-    /// Something of it could not be read from memory; that is right only if the kernel says so too.
+    /// Arguments of a program to be started, if they could be read.
+    pub(super) argv: Option<Vec<String>>,
+    /// A path could not be read from memory; that is right only if the kernel says so too.
     pub(super) unreadable: bool,
 }
 
@@ -151,14 +151,13 @@ impl Tracer {
                 self.notes.gap(format!("the path {} changed during the call", asked.text));
             }
         }
-        if matches!(call.act, Act::Enter | Act::EnterOpen) {
-            // Threads may share a working folder.
+        if matches!(call.act, Act::Enter | Act::EnterOpen | Act::Remove | Act::Move(_)) {
+            // Threads may share a working folder, and any process may take it away or move it.
             self.tasks.values_mut().for_each(|task| task.folder = None);
         }
         match (call.act, &call.asked[..]) {
             (Act::Move(takes), [from, to]) => {
                 self.notes.moved(pid, takes, from, to, end);
-                self.tasks.values_mut().for_each(|task| task.folder = None);
             }
             (Act::Connect, asked) => {
                 if matches!(end, End::Done(_) | End::Refused(libc::EINPROGRESS)) {
@@ -185,10 +184,10 @@ impl Tracer {
             self.notes.gap("a program was started by an unknown call");
             return Ok(());
         };
-        if call.unreadable {
-            self.notes.gap("arguments of a program could not be read");
+        match call.argv {
+            Some(argv) if !call.unreadable => self.notes.started(pid, call.asked.first(), argv),
+            _ => self.notes.gap("path or arguments of a program could not be read"),
         }
-        self.notes.started(pid, call.asked.first(), call.argv);
         Ok(())
     }
 
