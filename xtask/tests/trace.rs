@@ -1,10 +1,10 @@
 //! Observation on this machine: each family of system calls and each trick, in and out of a room, and a real compiler.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "kit/room.rs"]
-mod kit;
 #[path = "kit/calls.rs"]
 mod calls;
+#[path = "kit/room.rs"]
+mod kit;
 
 use std::io::{BufRead as _, BufReader};
 
@@ -91,7 +91,11 @@ fn programs_scripts_and_their_arguments_are_listed() {
     let argv: Vec<String> = seen.executed.iter().map(|one| one.argv.join(" ")).collect();
     assert_eq!(argv[1..], ["./outer", "cat ./outer", "/usr/bin/env true x", "true x"]);
     let programs = |at: usize| seen.executed[at].program.rsplit('/').next().unwrap();
-    assert_eq!((programs(1), programs(2)), (shell_file.file_name().unwrap(), "cat"), "a script is started by its interpreter");
+    assert_eq!(
+        (programs(1), programs(2)),
+        (shell_file.file_name().unwrap(), "cat"),
+        "a script is started by its interpreter"
+    );
     for opened in [path.join("inner").as_str(), path.join("outer").as_str(), "/usr/bin/env"] {
         assert!(seen.opened.contains(opened), "{opened}: {:?}", seen.opened);
     }

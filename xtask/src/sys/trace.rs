@@ -132,7 +132,10 @@ fn observed(spec: &Spec, socket: &mut UnixStream) -> Result<(i32, Observation), 
                 return Ok((plain(child)?, Observation { gaps, ..Observation::default() }));
             }
             let tracer = tracer::Tracer::default();
-            tracer.run(child).map(|(status, seen)| (entry::code(status), seen)).map_err(|error| at("observe", error))
+            tracer
+                .run(child)
+                .map(|(status, seen)| (entry::code(status), seen))
+                .map_err(|error| at("observe", error))
         }
     }
 }
@@ -153,7 +156,8 @@ fn hindrance() -> Option<String> {
 /// The child: waits until it is observed, sets the filter, and becomes the program.
 fn become_program(spec: &Spec, ready: OwnedFd) -> Refusal {
     let prepared = || -> Result<(), Refusal> {
-        set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| at("follow the parent's end", error))?;
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(|error| at("follow the parent's end", error))?;
         let mut order = [0];
         // Without an order the parent is gone.
         let count = rustix::io::read(&ready, &mut order).map_err(|error| at("wait to begin", error))?;
@@ -163,7 +167,8 @@ fn become_program(spec: &Spec, ready: OwnedFd) -> Refusal {
         drop(ready);
         if order == [OBSERVED] {
             rustix::thread::set_no_new_privs(true).map_err(|error| at("give up privileges", error))?;
-            kernel::set_filter(&table::numbers(), table::LAST).map_err(|error| at("set the filter", error))?;
+            kernel::set_filter(&table::numbers(), table::LAST)
+                .map_err(|error| at("set the filter", error))?;
         }
         Ok(())
     };

@@ -129,7 +129,11 @@ pub(crate) fn check() {
         let (ended, seen) = observe(&kit::own(), &call).unwrap();
         let shown = show(&seen, &work);
         if ended.code != 0 || shown != *expected {
-            faults.push(format!("{name} ended with {}: {}\n{shown:#?}\n{expected:#?}", ended.how(), ended.output));
+            faults.push(format!(
+                "{name} ended with {}: {}\n{shown:#?}\n{expected:#?}",
+                ended.how(),
+                ended.output
+            ));
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -153,7 +157,8 @@ fn show(seen: &Observation, work: &Utf8Path) -> Vec<String> {
     let set = |word: &str, paths: &std::collections::BTreeSet<String>| -> Vec<String> {
         paths.iter().filter_map(|path| short(path)).map(|path| format!("{word} {path}")).collect()
     };
-    let refused = seen.refused.iter().flat_map(|(path, errors)| errors.iter().map(move |errno| (path, errno)));
+    let refused =
+        seen.refused.iter().flat_map(|(path, errors)| errors.iter().map(move |errno| (path, errno)));
     let mut lines = set("opened", &seen.opened);
     lines.extend(set("probe", &seen.probes));
     lines.extend(refused.filter_map(|(path, errno)| Some(format!("refused {} {errno}", short(path)?))));
@@ -166,4 +171,3 @@ fn show(seen: &Observation, work: &Utf8Path) -> Vec<String> {
     lines.extend(seen.gaps.iter().map(|gap| format!("gap {}", gap.replace(work.as_str(), "@"))));
     lines
 }
-

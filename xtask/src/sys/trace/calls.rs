@@ -69,9 +69,9 @@ pub(super) fn begin(tracer: &mut Tracer, pid: Pid, number: u64, args: [u64; 6]) 
         Act::SendTo if args[4] != 0 => gap(tracer, "talks to another process through a socket"),
         Act::Control | Act::SendTo => {}
         Act::List => {
-            match link_text(&format!("/proc/{}/fd/{}", pid.as_raw_nonzero(), low(args[0]))) {
-                Some(place) => tracer.notes.list(place),
-                None => {} // No open descriptor: the call fails.
+            // Without an open descriptor the call fails.
+            if let Some(place) = link_text(&format!("/proc/{}/fd/{}", pid.as_raw_nonzero(), low(args[0]))) {
+                tracer.notes.list(place);
             }
         }
         Act::EnterOpen => return Some(call),
@@ -117,7 +117,8 @@ impl Pending {
         if let ([asked], false) = (&self.asked[..], self.unreadable) {
             self.question = question(self.act, self.opening.flags, asked.follow);
             let alone = tracer.tasks.get(&pid).is_some_and(|task| !task.threaded);
-            if self.question.is_some_and(|question| alone && tracer.notes.is_answered(question, &asked.text)) {
+            if self.question.is_some_and(|question| alone && tracer.notes.is_answered(question, &asked.text))
+            {
                 return None;
             }
         }
@@ -137,7 +138,8 @@ impl Pending {
             self.unreadable = true;
             return;
         }
-        let local = bytes.first_chunk().is_some_and(|family| i32::from(u16::from_ne_bytes(*family)) == libc::AF_UNIX);
+        let local =
+            bytes.first_chunk().is_some_and(|family| i32::from(u16::from_ne_bytes(*family)) == libc::AF_UNIX);
         let name = bytes.get(2..).unwrap_or_default().split(|&byte| byte == 0).next().unwrap_or_default();
         if local && !name.is_empty() {
             match absolute(tracer, pid, None, name.to_vec(), 0, true) {

@@ -10,6 +10,8 @@ const AT_FILTER: u8 = 3;
 const AT_END: u8 = 2;
 /// Distance of page borders; a string is read up to one at a time, since what follows may not be mapped.
 const PAGE_BYTES: u64 = 4096;
+/// Bytes that are read at a time: most strings are shorter.
+const PIECE_BYTES: usize = 256;
 
 /// What a stopped process is doing.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +66,7 @@ pub(super) fn asked(pid: Pid) -> Result<Asked> {
     let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
     let size = size_of_val(&info);
     // SAFETY: GET_SYSCALL_INFO writes at most `size` bytes to `info`, which lives through the call.
-    let written =
-        unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, raw(pid), size, &raw mut info) };
+    let written = unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, raw(pid), size, &raw mut info) };
     if written < 0 {
         return Err(Error::last_os_error());
     }
@@ -95,13 +96,11 @@ pub(super) fn read(pid: Pid, address: u64, bytes: &mut [u8]) -> Result<usize> {
 /// Reads the string at `address` of `pid` into `text`, without its final NUL and at most `limit` bytes of it.
 pub(super) fn read_string(pid: Pid, address: u64, limit: usize, text: &mut Vec<u8>) -> Result<()> {
     text.clear();
-    let mut chunk = [0; PAGE_BYTES as usize];
-    // Most strings are short: the first piece is small unless a border comes earlier.
-    let mut wanted = 256;
+    let mut chunk = [0; PIECE_BYTES];
     while text.len() < limit {
         let at = address.wrapping_add(text.len() as u64);
         let to_border = usize::try_from(PAGE_BYTES - at % PAGE_BYTES).unwrap_or(1);
-        let piece = &mut chunk[..wanted.min(to_border)];
+        let piece = &mut chunk[..PIECE_BYTES.min(to_border)];
         let count = read(pid, at, piece)?;
         if let Some(end) = piece[..count].iter().position(|&byte| byte == 0) {
             text.extend_from_slice(&piece[..end]);
@@ -111,7 +110,6 @@ pub(super) fn read_string(pid: Pid, address: u64, limit: usize, text: &mut Vec<u
             return Err(Error::from_raw_os_error(libc::EFAULT));
         }
         text.extend_from_slice(&piece[..count]);
-        wanted = PAGE_BYTES as usize;
     }
     text.truncate(limit);
     Ok(())
@@ -134,7 +132,8 @@ pub(super) fn set_filter(numbers: &[u32], last: u32) -> Result<()> {
     let statement = |code: u32, k| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let jump = |code: u32, k, jt, jf| libc::sock_filter { code: code as u16, jt, jf, k };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    let (equal, above) = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K);
+    let (equal, above) =
+        (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K);
     let stop = statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRACE);
     // Bytes 4 to 7 of the data are the architecture, bytes 0 to 3 the number.
     let mut program = vec![statement(load, 4), jump(equal, NATIVE, 1, 0), stop, statement(load, 0)];

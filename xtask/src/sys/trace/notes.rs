@@ -202,7 +202,8 @@ impl Notes {
             let bytes = fs_err::read(&place).unwrap_or_default();
             let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
             let word = line.strip_prefix(b"#!").and_then(|line| std::str::from_utf8(line).ok());
-            let Some(next) = word.and_then(|line| line.split_whitespace().next()).filter(|w| w.starts_with('/'))
+            let Some(next) =
+                word.and_then(|line| line.split_whitespace().next()).filter(|w| w.starts_with('/'))
             else {
                 break;
             };

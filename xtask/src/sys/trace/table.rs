@@ -104,8 +104,8 @@ const fn gap(number: i64, why: &'static str) -> Row {
 }
 
 use Act::{Alter, Enter, Execute, Look, Make, Move, Open, ReadLink, Remove};
-use Follow::{ByOpening, If, No, Unless, Yes};
 use Flags::{Argument, Creat, How};
+use Follow::{ByOpening, If, No, Unless, Yes};
 
 const RING: &str = "uses io_uring, whose calls no filter sees";
 const MOUNTS: &str = "changes or reads the mounts";
