@@ -1,11 +1,12 @@
 //! The argv of each compile and link, a pure function of the manifest. Builder and auditor derive the same tokens.
 //!
-//! Tokens name places, not paths: `${toolchain}`, `${tree}`, `${build}`, `${host}` and `${unit}` (the unit's own fresh folder).
-//! [`Place`] turns them into paths.
+//! Tokens name places, not paths: `${toolchain}`, `${tree}`, `${build}`, `${host}` and `${unit}` (the unit's own fresh
+//! folder). [`Place`] turns them into paths.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limits;
 use crate::manifest::{Manifest, Module};
 use crate::target::gencode;
 use crate::tree::EPOCH_S;
@@ -30,6 +31,21 @@ impl Place {
     pub fn fixed() -> Self {
         let at = |name: &str| format!("/requal/{name}");
         Self { toolchain: at("toolchain"), tree: at("tree"), build: at("build"), host: at("host") }
+    }
+
+    /// The places as a receipt names them: fixed ones, or `${scratch}` for the real path of a build without a sandbox.
+    #[must_use]
+    pub fn recorded(sandboxed: bool) -> Self {
+        if sandboxed {
+            return Self::fixed();
+        }
+        let at = |name: &str| format!("${{scratch}}/{name}");
+        Self {
+            toolchain: at("toolchain"),
+            tree: at("place/tree"),
+            build: at("place/build"),
+            host: at("place/host"),
+        }
     }
 
     /// `token` with each place replaced by its path; `${unit}` is the folder of the unit that makes `object`.
@@ -105,15 +121,22 @@ pub fn link(manifest: &Manifest, module: &Module, objects: &[String], host: &str
     argv
 }
 
-/// The whole environment of a compile or link but PATH and TMPDIR, which name places: name and value.
+/// The whole environment of a compile or link, naming places, sorted by name: name and value. `limits` adds the variables
+/// that carry its limit of threads.
 #[must_use]
-pub fn environment() -> Vec<(String, String)> {
-    let pair = |name: &str, value: String| (name.to_owned(), value);
-    vec![
-        pair("LC_ALL", "C".to_owned()),
-        pair("SOURCE_DATE_EPOCH", EPOCH_S.to_string()),
-        pair("TZ", "UTC".to_owned()),
-    ]
+pub fn environment(limits: &Limits) -> Vec<(String, String)> {
+    let path = "${toolchain}/nvidia/cu13/bin:${toolchain}/nvidia/cu13/nvvm/bin:${host}";
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut environment = vec![
+        pair("LC_ALL", "C"),
+        pair("PATH", path),
+        pair("SOURCE_DATE_EPOCH", &EPOCH_S.to_string()),
+        pair("TMPDIR", "${unit}/tmp"),
+        pair("TZ", "UTC"),
+    ];
+    environment.extend(limits.environment());
+    environment.sort();
+    environment
 }
 
 #[cfg(test)]

@@ -127,6 +127,11 @@ pub fn write(record: &impl Serialize) -> Outcome<Vec<u8>> {
     }
 }
 
+/// The word that stands for `value` in a receipt, such as `REBUILD_IS_BIT_IDENTICAL`.
+pub(crate) fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
 fn text_of(value: &Value) -> String {
     // `Value` keeps its keys sorted by bytes, and the alternate form is the two-space one.
     format!("{value:#}\n")

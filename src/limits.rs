@@ -50,8 +50,38 @@ pub struct Applied {
     /// Address space in bytes; absent: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_space_bytes: Option<u64>,
-    /// The other soft limits, inherited and unchanged, by name with their unit; one that is unlimited is left out.
-    pub inherited: BTreeMap<String, u64>,
+    /// The other soft limits, inherited and unchanged.
+    pub inherited: Inherited,
+}
+
+/// Soft limits that a build leaves as they are; one that is unlimited is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Inherited {
+    /// Core dump, in bytes (`RLIMIT_CORE`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_bytes: Option<u64>,
+    /// CPU time, in seconds (`RLIMIT_CPU`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<u64>,
+    /// Data segment, in bytes (`RLIMIT_DATA`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_bytes: Option<u64>,
+    /// A file, in bytes (`RLIMIT_FSIZE`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_size_bytes: Option<u64>,
+    /// Locked memory, in bytes (`RLIMIT_MEMLOCK`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locked_memory_bytes: Option<u64>,
+    /// Open files (`RLIMIT_NOFILE`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u64>,
+    /// Processes of the user (`RLIMIT_NPROC`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+    /// Stack, in bytes (`RLIMIT_STACK`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack_bytes: Option<u64>,
 }
 
 /// A step of the entry that the machine refused.

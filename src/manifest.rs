@@ -137,6 +137,19 @@ impl Manifest {
         Ok(self)
     }
 
+    /// The trees without an overlay, then the others: the order of a build.
+    pub fn bases_first(&self) -> impl Iterator<Item = &Tree> {
+        let with = |overlaid: bool| self.trees.iter().filter(move |tree| tree.overlay.is_some() == overlaid);
+        with(false).chain(with(true))
+    }
+
+    /// The tree that lies below `tree`: the first of the same source without an overlay.
+    #[must_use]
+    pub fn base_of(&self, tree: &Tree) -> Option<&Tree> {
+        let below = |base: &&Tree| base.overlay.is_none() && base.source == tree.source;
+        self.trees.iter().find(below).filter(|_| tree.overlay.is_some())
+    }
+
     /// The tree named `name`.
     #[must_use]
     pub fn tree(&self, name: &str) -> Option<&Tree> {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::receipt::{Kernel, Name, Symbol};
+use crate::receipt::{Kernel, Symbol};
 use crate::target::Target;
 use crate::{Failure, Outcome};
 
@@ -40,7 +40,7 @@ fn kernel(symbol: &str, target: Target) -> Outcome<Kernel> {
             .hint("shorten the names of the kernel's template arguments")
     };
     Ok(Kernel {
-        target: Name::new(target.to_string()).map_err(fault)?,
+        target,
         symbol: Symbol::new(symbol).map_err(fault)?,
         registers: 0,
         spill_store_bytes: 0,

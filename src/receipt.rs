@@ -8,13 +8,14 @@ mod text;
 
 pub use build::{
     Build, Claim, Decision, Input, Kernel, Limitation, LoadCheck, LoadResult, Module, Place, Reason, Root,
-    Scope, Targets, Tool, Unit, Variable,
+    Scope, Tool, Unit, Variable,
 };
 pub use run::{Artifact, Attempt, Run, RunLimits, SandboxMode, SandboxRun, User};
 pub use sources::{
-    Archive, ComponentVersion, HostCompiler, Link, NamedFile, OverlayChange, OverlayRecord, Program,
-    Toolchain, TreeRecord,
+    ComponentVersion, HostCompiler, NamedFile, OverlayChange, OverlayRecord, Program, Toolchain, TreeRecord,
+    WheelRow,
 };
+pub(crate) use text::checked_path;
 pub use text::{Name, PUBLIC_PLACES, RelativePath, Symbol, Time, Token};
 
 use schemars::JsonSchema;
@@ -29,7 +30,7 @@ pub const FILE: &str = "runtime-build.json";
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The predicate type of this record; its last part is the format's version.
 pub const PREDICATE_TYPE: &str = "urn:requal:runtime-build:v1";
-/// The variables that a compile may see; any other could change code.
+/// The variables that a compile may see, four of them limits of threads; any other could change code.
 pub const ENVIRONMENT: [&str; 9] = [
     "LC_ALL",
     "MKL_NUM_THREADS",

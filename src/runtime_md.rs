@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::receipt::{Build, Decision, Limitation, RuntimeBuild, TreeRecord, Unit};
+use crate::target::Target;
 
 /// File name of the page beside the receipt.
 pub const FILE: &str = "RUNTIME.md";
@@ -57,9 +58,7 @@ fn opening(page: &mut String, receipt: &RuntimeBuild) -> fmt::Result {
 }
 
 fn targets(build: &Build) -> String {
-    let names: Vec<_> =
-        build.targets.machine_code.iter().chain(&build.targets.ptx).map(|name| &**name).collect();
-    names.join(" and ")
+    build.targets.iter().map(Target::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 fn modules(page: &mut String, build: &Build) -> fmt::Result {
@@ -163,7 +162,7 @@ fn limitations(page: &mut String, build: &Build) -> fmt::Result {
 
 fn reproduce(page: &mut String, receipt: &RuntimeBuild) -> fmt::Result {
     let build = &receipt.predicate.build;
-    let arch = build.targets.machine_code.iter().map(|name| &**name).collect::<Vec<_>>().join(",");
+    let arch = build.targets.iter().map(Target::to_string).collect::<Vec<_>>().join(",");
     let sandbox = if build.place.sandboxed { "require" } else { "off" };
     writeln!(
         page,

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{Digest, Hasher};
+use crate::receipt::{RelativePath, checked_path};
 
 pub use check::{Expected, Known, State};
 pub use listing::{Found, Kind, list};
@@ -18,6 +19,8 @@ pub use paths::second_spelling;
 #[serde(deny_unknown_fields)]
 pub struct TreeFile {
     /// Path relative to the tree's root, with `/`, no `.` or `..`.
+    #[serde(with = "checked_path")]
+    #[schemars(with = "RelativePath")]
     pub path: String,
     /// Permission bits, such as 0o755 = 493.
     pub mode: u32,
@@ -32,8 +35,12 @@ pub struct TreeFile {
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Path of the link, relative to the tree's root.
+    #[serde(with = "checked_path")]
+    #[schemars(with = "RelativePath")]
     pub path: String,
     /// What the link says, relative to its own folder.
+    #[serde(with = "checked_path")]
+    #[schemars(with = "RelativePath")]
     pub target: String,
 }
 

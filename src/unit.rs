@@ -15,6 +15,8 @@ pub struct UnitRecord {
     pub key: Digest,
     /// Files that it read, by its dependency file, sorted.
     pub inputs: Vec<Input>,
+    /// SHA-256 of the kept copy of the dependency file that Ninja was given.
+    pub depfile_sha256: Digest,
     /// SHA-256 of the object.
     pub object_sha256: Digest,
     /// Size of the object.
@@ -36,6 +38,8 @@ pub struct ModuleRecord {
     pub key: Digest,
     /// Files that it read besides the objects, by its dependency file, sorted.
     pub inputs: Vec<Input>,
+    /// SHA-256 of the kept copy of the dependency file that Ninja was given.
+    pub depfile_sha256: Digest,
     /// SHA-256 of the module.
     pub sha256: Digest,
     /// Size of the module.

@@ -1,6 +1,8 @@
 //! Verification: checks are data, a verdict is judged from at least one of them, and nothing unseen is called verified.
 
+mod beside;
 mod consistent;
+mod derived;
 mod files;
 mod hashes;
 mod report;
@@ -124,6 +126,17 @@ impl Finding {
         found: impl ToString,
     ) -> Self {
         Self { state: State::Unverifiable, ..Self::mismatch(code, pointer, expected, found) }
+    }
+
+    /// What a judge of the build refused, and all that it refused with it, as findings at `pointer`.
+    fn refusals(pointer: &str, failure: Failure) -> Vec<Self> {
+        let Failure { code, exit, what, expected, found, related, .. } = failure;
+        let make = if exit == Exit::CouldNotJudge { Self::unverifiable } else { Self::mismatch };
+        let expected = expected.unwrap_or_else(|| "what the build's own judge takes".to_owned());
+        let found = found.map_or(what.clone(), |found| format!("{what}: {found}"));
+        let mut findings = vec![make(code, pointer, expected, found)];
+        findings.extend(related.into_iter().flat_map(|failure| Self::refusals(pointer, failure)));
+        findings
     }
 }
 
@@ -266,7 +279,10 @@ pub fn verify(request: &Request) -> Outcome<Verdict> {
     let (first, mut rest, receipt) = well_formed::check(&folder);
     if let Some(receipt) = &receipt {
         rest.extend(consistent::check(receipt, &folder));
-        rest.extend(hashes::check(receipt, &folder, request)?);
+        let (beside, manifest) = beside::read(&receipt.predicate.build, &folder);
+        rest.extend(beside);
+        rest.extend(derived::check(receipt, manifest.as_ref()));
+        rest.extend(hashes::check(receipt, request)?);
     }
     Ok(Verdict::judge(first, rest, request.level))
 }

@@ -6,13 +6,13 @@ mod frame;
 mod names;
 mod record;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
 
 use crate::lock::Package;
 use crate::tree::{Tree, TreeFile};
 use crate::{Digest, Failure, Outcome, parallel};
 
+use content::Stop;
 pub use frame::MAX_UNPACKED_BYTES;
 
 /// The bytes of a wheel that have the size and the SHA-256 of its pin. No zip is parsed before this.
@@ -41,28 +41,6 @@ pub struct Wheel {
     pub tree: Tree,
 }
 
-/// A wheel in a receipt: what it was and the digests of what it held.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct WheelRow {
-    /// Normalised project name.
-    pub name: String,
-    /// Exact version.
-    pub version: String,
-    /// File name of the wheel.
-    pub file: String,
-    /// Size of the wheel file.
-    pub size_bytes: u64,
-    /// SHA-256 of the wheel file.
-    pub sha256: Digest,
-    /// SHA-256 of the wheel's RECORD.
-    pub record_sha256: Digest,
-    /// Number of files, RECORD included.
-    pub files: u64,
-    /// Digest of the tree of the wheel's files ([`Tree::digest`]).
-    pub tree_sha256: Digest,
-}
-
 /// A wheel whose frame, headers, names and RECORD were judged; the entries' bytes are judged by [`Archive::content`].
 #[derive(Clone, Debug)]
 pub struct Archive<'a> {
@@ -80,7 +58,7 @@ pub fn judge(bytes: Vec<u8>, package: &Package) -> Outcome<Wheel> {
     let pinned = Pinned::new(bytes, package)?;
     let archive = pinned.open()?;
     let indices: Vec<usize> = (0..archive.wheel.tree.files.len()).collect();
-    let contents = parallel::map(&indices, |&index| archive.content(index).map(drop));
+    let contents = parallel::map(&indices, |&index| archive.content(index, &mut io::sink()));
     Failure::all(contents.into_iter().filter_map(Result::err).collect())?;
     Ok(archive.wheel)
 }
@@ -157,15 +135,18 @@ impl Pinned {
 }
 
 impl Archive<'_> {
-    /// The unpacked bytes of file `index`, after size, CRC-32 and SHA-256 were found right.
+    /// Writes the unpacked bytes of file `index` to `out`, piece by piece, and judges size, CRC-32 and SHA-256 on the way.
+    /// What `out` holds after an error must not be used.
     ///
     /// # Errors
-    /// `E-ZIP-DATA` or `E-RECORD-HASH` (exit 1).
-    pub fn content(&self, index: usize) -> Outcome<Vec<u8>> {
+    /// `E-ZIP-DATA` or `E-RECORD-HASH` (exit 1); `E-IO` if `out` fails.
+    pub fn content(&self, index: usize, out: &mut impl Write) -> Outcome<()> {
         let file = &self.wheel.tree.files[index];
         let hint = || format!("cargo xtask lock --update {}", self.wheel.name);
-        let (bytes, sha256) = content::unpack(&self.packed[index])
-            .map_err(|fault| fault.at("E-ZIP-DATA", &self.wheel.file, &file.path).hint(hint()))?;
+        let sha256 = content::unpack(&self.packed[index], out).map_err(|stop| match stop {
+            Stop::Damaged(fault) => fault.at("E-ZIP-DATA", &self.wheel.file, &file.path).hint(hint()),
+            Stop::Write(error) => error.into(),
+        })?;
         if sha256 != file.sha256 {
             let what = format!("{}: SHA-256 of {} differs from RECORD", self.wheel.file, file.path);
             return Err(Failure::refused("E-RECORD-HASH", what)
@@ -173,24 +154,7 @@ impl Archive<'_> {
                 .found(sha256)
                 .hint(hint()));
         }
-        Ok(bytes)
-    }
-}
-
-impl Wheel {
-    /// The wheel as a receipt carries it.
-    #[must_use]
-    pub fn row(&self) -> WheelRow {
-        WheelRow {
-            name: self.name.clone(),
-            version: self.version.clone(),
-            file: self.file.clone(),
-            size_bytes: self.size_bytes,
-            sha256: self.sha256,
-            record_sha256: self.record_sha256,
-            files: self.tree.files.len() as u64,
-            tree_sha256: self.tree.digest(),
-        }
+        Ok(())
     }
 }
 

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sources::{Archive, ComponentVersion, HostCompiler, NamedFile, Toolchain, TreeRecord};
+use super::sources::{ComponentVersion, HostCompiler, NamedFile, Toolchain, TreeRecord, WheelRow};
 use super::text::{Name, RelativePath, Symbol, Token};
 use crate::Digest;
+use crate::target::Target;
 
 /// What was built, from what, and how. Lists are in the order that their comments name; each is judged at level 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,7 +19,7 @@ pub struct Build {
     /// The manifest, kept beside the receipt.
     pub manifest: NamedFile,
     /// The wheels that were unpacked, sorted by name.
-    pub wheels: Vec<Archive>,
+    pub wheels: Vec<WheelRow>,
     /// What they were unpacked to.
     pub toolchain: Toolchain,
     /// The preflight's table: each component by its own word, sorted by component and path.
@@ -29,8 +30,8 @@ pub struct Build {
     pub place: Place,
     /// The whole environment of each compile, sorted by name.
     pub environment: Vec<Variable>,
-    /// The declared targets of all device code.
-    pub targets: Targets,
+    /// The declared targets of all device code, ascending: machine code before PTX.
+    pub targets: Vec<Target>,
     /// Source trees, bases before the overlaid trees that name them.
     pub trees: Vec<TreeRecord>,
     /// Everything that a compile read, sorted by root and path, each once; units name its rows by number from 0.
@@ -85,16 +86,6 @@ pub struct Variable {
     pub name: Name,
     /// Its value.
     pub value: Token,
-}
-
-/// Targets of device code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Targets {
-    /// Machine code, such as `sm_86`, ascending.
-    pub machine_code: Vec<Name>,
-    /// PTX, such as `compute_86`, ascending.
-    pub ptx: Vec<Name>,
 }
 
 /// The root to which an input's path is relative.
@@ -170,9 +161,8 @@ pub struct Unit {
     /// Digest of its device code; absent for a unit without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_code_sha256: Option<Digest>,
-    /// Targets found in the object; absent for a unit without device code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub targets: Option<Targets>,
+    /// Targets found in the object, ascending; none for a unit without device code.
+    pub targets: Vec<Target>,
     /// What ptxas said of each kernel, sorted by target and symbol.
     pub kernels: Vec<Kernel>,
 }
@@ -181,8 +171,8 @@ pub struct Unit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Kernel {
-    /// Target, such as `sm_86`.
-    pub target: Name,
+    /// Its target.
+    pub target: Target,
     /// Mangled entry name.
     pub symbol: Symbol,
     /// Registers of one thread.

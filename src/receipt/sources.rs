@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{Name, RelativePath, Token};
 use crate::Digest;
-use crate::tree::TreeFile;
+use crate::tree::{Link, TreeFile};
+use crate::wheel::Wheel;
 
 /// A file and its digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,10 +18,10 @@ pub struct NamedFile {
     pub sha256: Digest,
 }
 
-/// A wheel.
+/// A wheel: what it was, and the digests of what it held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Archive {
+pub struct WheelRow {
     /// Normalised project name.
     pub name: Name,
     /// Exact version.
@@ -33,12 +34,32 @@ pub struct Archive {
     pub sha256: Digest,
     /// SHA-256 of its RECORD.
     pub record_sha256: Digest,
-    /// Number of files unpacked from it.
+    /// Number of files in it, RECORD included.
     pub files: u64,
-    /// Digest of the tree of the files unpacked from it.
+    /// Digest of the tree of its files.
     pub tree_sha256: Digest,
     /// Whether the index marked it as withdrawn when it was fetched.
     pub yanked: bool,
+}
+
+impl WheelRow {
+    /// The row of `wheel`; `yanked` says whether its index has withdrawn it.
+    ///
+    /// # Errors
+    /// A sentence that begins with the error code, if a name cannot stand in a receipt.
+    pub fn of(wheel: &Wheel, yanked: bool) -> Result<Self, String> {
+        Ok(Self {
+            name: Name::new(&*wheel.name)?,
+            version: Name::new(&*wheel.version)?,
+            file: RelativePath::new(&*wheel.file)?,
+            size_bytes: wheel.size_bytes,
+            sha256: wheel.sha256,
+            record_sha256: wheel.record_sha256,
+            files: wheel.tree.files.len() as u64,
+            tree_sha256: wheel.tree.digest(),
+            yanked,
+        })
+    }
 }
 
 /// The toolchain tree: all wheels' files under one root.
@@ -51,16 +72,6 @@ pub struct Toolchain {
     pub files: Vec<TreeFile>,
     /// Links made after unpacking, sorted by path.
     pub links: Vec<Link>,
-}
-
-/// A symbolic link in the toolchain tree.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    /// Path of the link relative to the toolchain's root.
-    pub path: RelativePath,
-    /// What it names, relative to its own folder.
-    pub target: RelativePath,
 }
 
 /// One row of the preflight's table.

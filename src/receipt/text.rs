@@ -83,6 +83,22 @@ text! {
     Time, "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$", 32, time
 }
 
+/// Serde of a plain string that must keep the grammar of [`RelativePath`]: judged when it is written and when it is read.
+pub(crate) mod checked_path {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de, ser};
+
+    use super::RelativePath;
+
+    pub(crate) fn serialize<S: Serializer>(path: &str, writer: S) -> Result<S::Ok, S::Error> {
+        RelativePath::new(path).map_err(ser::Error::custom)?.serialize(writer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
+        let text = String::deserialize(reader)?;
+        RelativePath::new(text).map(String::from).map_err(de::Error::custom)
+    }
+}
+
 /// Absolute prefixes that are the same on every machine and so name no person.
 pub const PUBLIC_PLACES: [&str; 10] = [
     "/requal/",

@@ -8,7 +8,7 @@ mod units;
 use super::well_formed::Folder;
 use super::{Check, Finding, Kind, Level, State};
 use crate::receipt::{Build, FILE, RuntimeBuild};
-use crate::runtime_md;
+use crate::{json, runtime_md};
 
 /// One judgement of the whole receipt.
 type Judge = fn(&RuntimeBuild) -> Vec<Finding>;
@@ -70,7 +70,7 @@ pub(super) fn check(receipt: &RuntimeBuild, folder: &Folder) -> Vec<Check> {
     checks.extend(reused(build));
     for (i, claim) in build.claims.iter().enumerate() {
         let pointer = format!("{FILE}#/predicate/build/claims/{i}");
-        checks.push(CLAIMS.unseen(State::Asserted, &pointer, "E-ASSERTED", format!("{claim:?}")));
+        checks.push(CLAIMS.unseen(State::Asserted, &pointer, "E-ASSERTED", json::word(claim)));
     }
     let pointer = format!("{FILE}#/predicate/run");
     checks.push(RUN.unseen(State::Asserted, &pointer, "E-ASSERTED", "the producer's word"));

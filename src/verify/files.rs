@@ -4,8 +4,12 @@ use std::fs::Metadata;
 use std::io::Read as _;
 
 use camino::Utf8Path;
+use fs_err::File;
 
 use crate::{Digest, Failure, Outcome};
+
+/// Largest wheel, object or module that is read whole.
+const MOST_JUDGED_BYTES: u64 = 4 << 30;
 
 /// Refuses `path` unless it is a folder itself, no link to one.
 ///
@@ -33,7 +37,7 @@ pub(super) fn bytes(path: &Utf8Path, most_bytes: u64) -> Outcome<Option<Vec<u8>>
         return Err(wrong_type(path, "a regular file", kind_of(&metadata)));
     }
     let mut bytes = Vec::new();
-    fs_err::File::open(path)?.take(most_bytes + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(most_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most_bytes {
         return Err(Failure::bad_input("E-INPUT-SIZE", format!("{path} is too large for a receipt"))
             .expected(format!("at most {most_bytes} bytes"))
@@ -67,7 +71,28 @@ pub(super) enum Unseen {
 
 /// Hashes the regular file `path` if it has `size_bytes`. Links are followed only with `follow`.
 pub(super) fn hash(path: &Utf8Path, size_bytes: Option<u64>, follow: bool) -> Result<Seen, Unseen> {
-    use std::os::unix::fs::PermissionsExt as _;
+    let (file, metadata) = open(path, size_bytes, follow)?;
+    let (sha256, size_bytes) = Digest::of_reader(file.take(metadata.len() + 1)).map_err(Unseen::Error)?;
+    Ok(Seen { sha256, size_bytes, mode: mode(&metadata) })
+}
+
+/// The bytes of the regular file `path`, no link to one, if it has `size_bytes` and they are not too many to be judged.
+pub(super) fn read(path: &Utf8Path, size_bytes: u64) -> Result<Vec<u8>, Unseen> {
+    if size_bytes > MOST_JUDGED_BYTES {
+        let what = format!("more than the {MOST_JUDGED_BYTES} bytes that are judged in memory");
+        return Err(Unseen::Error(std::io::Error::other(what)));
+    }
+    let (file, _) = open(path, Some(size_bytes), false)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size_bytes).unwrap_or_default());
+    file.take(size_bytes + 1).read_to_end(&mut bytes).map_err(Unseen::Error)?;
+    if bytes.len() as u64 != size_bytes {
+        return Err(Unseen::Size(bytes.len() as u64));
+    }
+    Ok(bytes)
+}
+
+/// Opens the regular file `path` if it has `size_bytes`.
+fn open(path: &Utf8Path, size_bytes: Option<u64>, follow: bool) -> Result<(File, Metadata), Unseen> {
     let metadata = if follow { fs_err::metadata(path) } else { fs_err::symlink_metadata(path) };
     let metadata = metadata.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Unseen::Absent,
@@ -79,9 +104,12 @@ pub(super) fn hash(path: &Utf8Path, size_bytes: Option<u64>, follow: bool) -> Re
     if size_bytes.is_some_and(|expected| expected != metadata.len()) {
         return Err(Unseen::Size(metadata.len()));
     }
-    let file = fs_err::File::open(path).map_err(Unseen::Error)?;
-    let (sha256, size_bytes) = Digest::of_reader(file.take(metadata.len() + 1)).map_err(Unseen::Error)?;
-    Ok(Seen { sha256, size_bytes, mode: metadata.permissions().mode() & 0o7777 })
+    Ok((File::open(path).map_err(Unseen::Error)?, metadata))
+}
+
+fn mode(metadata: &Metadata) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o7777
 }
 
 fn kind_of(metadata: &Metadata) -> &'static str {

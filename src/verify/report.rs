@@ -6,9 +6,6 @@ use serde::Serialize;
 
 use super::{Check, Level, State, Verdict, Word};
 
-/// Failed items of one check that the text shows; JSON has all.
-const SHOWN: usize = 20;
-
 /// What is printed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<'a> {
@@ -91,24 +88,34 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-/// The checks of one id: one line if all is well, else each that is not, with all that a reader needs.
+/// The checks of one id: one line if all is well; else the first of each code with all that a reader needs, and how many
+/// more are like it. JSON has all.
 fn group(f: &mut fmt::Formatter<'_>, checks: &[&Check]) -> fmt::Result {
-    for check in checks.iter().take(SHOWN) {
-        let items = if check.items > 1 { format!(" ({} items)", check.items) } else { String::new() };
-        writeln!(f, "  {:<12} {}{items}", check.state.to_string(), check.id)?;
-        let Some(code) = check.code else { continue };
-        writeln!(f, "    {code} at {}", check.pointer)?;
-        let lines = [("expected", check.expected.as_deref()), ("found", check.found.as_deref())];
-        for (label, text) in lines.into_iter().chain([("why", Some(check.why)), ("next", check.next)]) {
-            if let Some(text) = text {
-                writeln!(f, "    {:<10}{text}", format!("{label}:"))?;
-            }
+    let mut alike: Vec<(&Check, usize)> = Vec::new();
+    for &check in checks {
+        match alike.iter_mut().find(|(first, _)| (first.state, first.code) == (check.state, check.code)) {
+            Some((_, count)) => *count += 1,
+            None => alike.push((check, 1)),
         }
     }
-    match checks.len().checked_sub(SHOWN) {
-        Some(more) if more > 0 => writeln!(f, "    and {more} more: --format json lists them"),
-        _ => Ok(()),
+    alike.into_iter().try_for_each(|(check, count)| entry(f, check, count - 1))
+}
+
+fn entry(f: &mut fmt::Formatter<'_>, check: &Check, more: usize) -> fmt::Result {
+    let items = if check.items > 1 { format!(" ({} items)", check.items) } else { String::new() };
+    writeln!(f, "  {:<12} {}{items}", check.state.to_string(), check.id)?;
+    let Some(code) = check.code else { return Ok(()) };
+    writeln!(f, "    {code} at {}", check.pointer)?;
+    let lines = [("expected", check.expected.as_deref()), ("found", check.found.as_deref())];
+    for (label, text) in lines.into_iter().chain([("why", Some(check.why)), ("next", check.next)]) {
+        if let Some(text) = text {
+            writeln!(f, "    {:<10}{text}", format!("{label}:"))?;
+        }
     }
+    if more > 0 {
+        writeln!(f, "    and {more} more of this kind: --format json lists them")?;
+    }
+    Ok(())
 }
 
 impl fmt::Display for State {

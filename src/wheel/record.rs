@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::Fault;
+use super::content::{self, Stop};
 use super::frame::Entry;
-use super::{Fault, content};
 use crate::lock::Package;
 use crate::{Digest, Failure, Failures, Outcome};
 
@@ -37,8 +38,11 @@ pub(super) fn read(package: &Package, entries: &[Entry<'_>]) -> Outcome<(Vec<Dig
     if own.packed.size_bytes > MAX_RECORD_BYTES {
         return Err(refuse("E-ZIP-BOMB", format!("{path} has {} bytes", own.packed.size_bytes)));
     }
-    let (bytes, own_sha256) =
-        content::unpack(&own.packed).map_err(|fault| fault.at("E-ZIP-DATA", &package.file, &path))?;
+    let mut bytes = Vec::new();
+    let own_sha256 = content::unpack(&own.packed, &mut bytes).map_err(|stop| match stop {
+        Stop::Damaged(fault) => fault.at("E-ZIP-DATA", &package.file, &path),
+        Stop::Write(error) => error.into(),
+    })?;
     let at = |line: u64| format!("{}: {path}:{line}", package.file);
     let (mut rows, mut failures) = rows(&bytes, &path, at);
     let mut digests = Vec::new();

@@ -1,14 +1,19 @@
 //! A small build on disk with its receipt, and ways to tamper with either.
 
-use std::collections::BTreeMap;
-
 use camino::{Utf8Path, Utf8PathBuf};
-use requal::limits::{Applied, Limits};
+use requal::limits::{Applied, Inherited, Limits};
+use requal::manifest::{self, Manifest};
+use requal::plan::{self, ModulePlan, UnitPlan};
 use requal::receipt::*;
-use requal::tree::{Tree, TreeFile};
+use requal::target::Target;
+use requal::tree::{Link, Tree, TreeFile};
 use requal::verify::{Check, Level, Request, State, Verdict, verify};
-use requal::{Digest, Outcome, json};
+use requal::wheel::{Pinned, Wheel};
+use requal::{Digest, Outcome, command, json, judge};
 use serde_json::Value;
+
+use crate::elf;
+use crate::kit::{self, Entry};
 
 /// A scratch in a temporary folder with `receipts/` in it, and the receipt as a value.
 pub(crate) struct Fixture {
@@ -81,12 +86,17 @@ pub(crate) fn put(path: &Utf8Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
+/// Writes a file of the fixture with `mode`.
+fn plant(path: &Utf8Path, bytes: &[u8], mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    put(path, bytes);
+    fs_err::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
 /// Writes `files` below `root` with mode 0644 and returns their records.
 fn lay(root: &Utf8Path, files: &[(&str, &str)]) -> Tree {
-    use std::os::unix::fs::PermissionsExt as _;
     let record = |(path, text): &(&str, &str)| {
-        put(&root.join(path), text.as_bytes());
-        fs_err::set_permissions(root.join(path), std::fs::Permissions::from_mode(0o644)).unwrap();
+        plant(&root.join(path), text.as_bytes(), 0o644);
         let sha256 = Digest::of(text.as_bytes());
         TreeFile { path: (*path).to_owned(), mode: 0o644, size_bytes: text.len() as u64, sha256 }
     };
@@ -101,54 +111,42 @@ fn path(text: &str) -> RelativePath {
     RelativePath::new(text).unwrap()
 }
 
-fn tokens(text: &str) -> Vec<Token> {
-    text.split(' ').map(|token| Token::new(token).unwrap()).collect()
+fn token(text: &str) -> Token {
+    Token::new(text).unwrap()
 }
 
 fn build_on_disk(scratch: &Utf8Path, names: &[&str]) -> RuntimeBuild {
-    let tools = lay(
-        &scratch.join("toolchain"),
-        &[("bin/nvcc", "nvcc"), ("include/cuda.h", "#define CUDA 13000"), ("lib/libcudart.so.13", "cudart")],
-    );
-    std::os::unix::fs::symlink("libcudart.so.13", scratch.join("toolchain/lib/libcudart.so")).unwrap();
-    let wheel = wheel(scratch, &tools);
-    let lock = format!(
-        "version = 1\n\n[[package]]\nname = \"tools\"\nversion = \"1.0\"\nfile = \"{}\"\nsize_bytes = 7\nsha256 = \"{}\"\nrole = \"toolchain\"\n",
-        wheel.file, wheel.sha256
-    );
+    let (wheel, lock) = toolchain(scratch);
+    let tools = wheel.tree.clone();
     put(&scratch.join("receipts/toolchain.lock"), lock.as_bytes());
-    put(&scratch.join("receipts/runtime.toml"), b"version = 1\n");
+    let text = crate::manifest::text(names);
+    put(&scratch.join("receipts/runtime.toml"), text.as_bytes());
     put(&scratch.join("receipts/logs/build.log"), b"all went well\n");
+    let manifest = Manifest::parse("runtime.toml", &text).unwrap();
     let trees = trees(scratch, names);
-    let (inputs, units) = units(scratch, &tools, &trees);
-    let modules: Vec<_> = trees.iter().map(|tree| module(scratch, tree, &units)).collect();
+    let plans: Vec<_> = manifest.modules.iter().map(|module| plan(&manifest, module, &trees)).collect();
+    let (inputs, units) = units(scratch, &tools, &trees, &plans);
+    let modules: Vec<_> = plans.iter().map(|plan| module(scratch, plan)).collect();
     let named = |file: &str, bytes: &[u8]| NamedFile { file: path(file), sha256: Digest::of(bytes) };
     let build = Build {
         tool: Tool { name: name("requal"), version: name("0.1.0") },
         lock: named("toolchain.lock", lock.as_bytes()),
-        manifest: named("runtime.toml", b"version = 1\n"),
-        wheels: vec![wheel],
+        manifest: named("runtime.toml", text.as_bytes()),
+        wheels: vec![WheelRow::of(&wheel, false).unwrap()],
         toolchain: Toolchain {
             tree_sha256: tools.digest(),
             files: tools.files,
-            links: vec![Link { path: path("lib/libcudart.so"), target: path("libcudart.so.13") }],
+            links: vec![Link { path: "lib/libcudart.so".into(), target: "libcudart.so.13".into() }],
         },
         versions: vec![ComponentVersion {
             component: name("nvcc"),
             version: name("13.0.88"),
             path: path("bin/nvcc"),
         }],
-        host_compiler: HostCompiler {
-            path: Token::new("/usr/bin/g++").unwrap(),
-            version: name("12.2.0"),
-            programs: vec![],
-        },
+        host_compiler: HostCompiler { path: token(HOST), version: name("12.2.0"), programs: vec![] },
         place: place(),
-        environment: vec![
-            Variable { name: name("PATH"), value: Token::new("/usr/bin:/bin").unwrap() },
-            Variable { name: name("SOURCE_DATE_EPOCH"), value: Token::new("1577836800").unwrap() },
-        ],
-        targets: targets(),
+        environment: environment(),
+        targets: manifest.targets,
         trees,
         inputs,
         units,
@@ -165,34 +163,59 @@ fn build_on_disk(scratch: &Utf8Path, names: &[&str]) -> RuntimeBuild {
     RuntimeBuild::new(build, run())
 }
 
-fn wheel(scratch: &Utf8Path, tools: &Tree) -> Archive {
-    put(&scratch.join("wheels/tools-1.0-py3-none-any.whl"), b"a wheel");
-    Archive {
-        name: name("tools"),
-        version: name("1.0"),
-        file: path("tools-1.0-py3-none-any.whl"),
-        size_bytes: 7,
-        sha256: Digest::of(b"a wheel"),
-        record_sha256: Digest::of(b"its RECORD"),
-        files: 3,
-        tree_sha256: tools.digest(),
-        yanked: false,
+/// Path of the fixture's host compiler.
+const HOST: &str = "/usr/bin/g++";
+
+fn environment() -> Vec<Variable> {
+    let all = command::environment(&Limits::default()).into_iter();
+    let variable = |(own, value): (String, String)| Variable {
+        name: name(&own),
+        value: token(&command::Place::fixed().resolve(&value, "${object}")),
+    };
+    all.map(variable).collect()
+}
+
+/// A real wheel, unpacked into the toolchain, and the lock that pins it.
+fn toolchain(scratch: &Utf8Path) -> (Wheel, String) {
+    let files =
+        [("bin/nvcc", "nvcc"), ("include/cuda.h", "#define CUDA 13000"), ("lib/libcudart.so.13", "cudart")];
+    let entries = kit::wheel("tools", "1.0", &files.map(|(path, text)| Entry::file(path, text.as_bytes())));
+    let bytes = kit::zip(&entries).bytes;
+    let package = kit::pin("tools", "1.0", &bytes);
+    put(&scratch.join("wheels").join(&package.file), &bytes);
+    let pinned = Pinned::new(bytes, &package).unwrap();
+    let wheel = pinned.open().unwrap().wheel;
+    for file in &wheel.tree.files {
+        let entry = entries.iter().find(|entry| entry.name == file.path.as_bytes()).unwrap();
+        plant(&scratch.join("toolchain").join(&file.path), &entry.content, file.mode);
     }
+    std::os::unix::fs::symlink("libcudart.so.13", scratch.join("toolchain/lib/libcudart.so")).unwrap();
+    let lock = format!(
+        "version = 1\n\n[[package]]\nname = \"tools\"\nversion = \"1.0\"\nfile = \"{}\"\nsize_bytes = {}\nsha256 = \"{}\"\nrole = \"toolchain\"\n",
+        package.file, package.size_bytes, package.sha256
+    );
+    (wheel, lock)
+}
+
+fn plan(manifest: &Manifest, module: &manifest::Module, trees: &[TreeRecord]) -> ModulePlan {
+    let tree = trees.iter().find(|tree| *tree.name == *module.tree).unwrap();
+    plan::module(manifest, module, &Tree::new(tree.files.clone()), HOST).unwrap()
+}
+
+/// `argv` of the plan as the receipt carries it.
+fn resolved(argv: &[String], object: &str) -> Vec<Token> {
+    argv.iter().map(|word| token(&command::Place::fixed().resolve(word, object))).collect()
 }
 
 fn place() -> Place {
-    let token = |text| Token::new(text).unwrap();
+    let fixed = command::Place::fixed();
     Place {
         sandboxed: true,
-        toolchain: token("/requal/toolchain"),
-        tree: token("/requal/tree"),
-        build: token("/requal/build"),
+        toolchain: token(&fixed.toolchain),
+        tree: token(&fixed.tree),
+        build: token(&fixed.build),
         scratch_path_sha256: None,
     }
-}
-
-fn targets() -> Targets {
-    Targets { machine_code: vec![name("sm_86")], ptx: vec![name("compute_86")] }
 }
 
 /// Name, base, and path and content of each file.
@@ -201,8 +224,8 @@ type SmallTree = (&'static str, Option<&'static str>, &'static [(&'static str, &
 fn trees(scratch: &Utf8Path, names: &[&str]) -> Vec<TreeRecord> {
     let all: [SmallTree; 3] = [
         ("stock", None, &[("acc.cuh", "half"), ("a.cu", "a"), ("b.cpp", "b")]),
-        ("facc", Some("stock"), &[("acc.cuh", "float"), ("a.cu", "a"), ("b.cpp", "b")]),
         ("p2p", None, &[("p.cu", "p")]),
+        ("facc", Some("stock"), &[("acc.cuh", "float"), ("a.cu", "a"), ("b.cpp", "b")]),
     ];
     let mut trees: Vec<TreeRecord> = Vec::new();
     for (own, base, files) in all.into_iter().filter(|(own, ..)| names.contains(own)) {
@@ -231,7 +254,12 @@ fn trees(scratch: &Utf8Path, names: &[&str]) -> Vec<TreeRecord> {
 }
 
 /// Every source is a unit; it reads itself, its tree's header if there is one, and the toolchain's header.
-fn units(scratch: &Utf8Path, tools: &Tree, trees: &[TreeRecord]) -> (Vec<Input>, Vec<Unit>) {
+fn units(
+    scratch: &Utf8Path,
+    tools: &Tree,
+    trees: &[TreeRecord],
+    plans: &[ModulePlan],
+) -> (Vec<Input>, Vec<Unit>) {
     let input = |root, file: &TreeFile| Input {
         root,
         path: path(&file.path),
@@ -246,25 +274,25 @@ fn units(scratch: &Utf8Path, tools: &Tree, trees: &[TreeRecord]) -> (Vec<Input>,
     let row = |wanted: Input| inputs.iter().position(|input| *input == wanted).unwrap() as u32;
     let mut units = Vec::new();
     for tree in trees {
-        for source in tree.files.iter().filter(|file| !file.path.ends_with(".cuh")) {
+        let plan = plans.iter().find(|plan| *plan.module.tree == *tree.name).unwrap();
+        for unit in &plan.units {
             let read =
-                tree.files.iter().filter(|file| file.path == source.path || file.path.ends_with(".cuh"));
+                tree.files.iter().filter(|file| file.path == unit.source || file.path.ends_with(".cuh"));
             let mut rows: Vec<_> = read.map(|file| row(input(Root::Tree, file))).collect();
             rows.push(row(input(Root::Toolchain, &tools.files[1])));
             rows.sort_unstable();
-            units.push(unit(scratch, tree, &source.path, rows));
+            units.push(self::unit(scratch, tree, unit, rows));
         }
     }
     (inputs, units)
 }
 
-fn unit(scratch: &Utf8Path, tree: &TreeRecord, source: &str, inputs: Vec<u32>) -> Unit {
-    let object = format!("{source}.o");
-    let bytes = format!("object of {source} in {}", tree.name);
-    put(&scratch.join("build").join(&*tree.name).join(&object), bytes.as_bytes());
-    let device = source.ends_with(".cu");
+fn unit(scratch: &Utf8Path, tree: &TreeRecord, plan: &UnitPlan, inputs: Vec<u32>) -> Unit {
+    let bytes = elf::object(&tree.name, &plan.source);
+    put(&scratch.join("build").join(&*tree.name).join(&plan.object), bytes);
+    let device_code = judge::object(&plan.object, bytes, &plan.targets).unwrap();
     let kernel = Kernel {
-        target: name("sm_86"),
+        target: Target::MachineCode(86),
         symbol: Symbol::new("_Z4kernPf").unwrap(),
         registers: 32,
         spill_store_bytes: 0,
@@ -274,42 +302,43 @@ fn unit(scratch: &Utf8Path, tree: &TreeRecord, source: &str, inputs: Vec<u32>) -
     };
     Unit {
         tree: tree.name.clone(),
-        source: path(source),
-        argv: tokens(&format!(
-            "/requal/toolchain/bin/nvcc -c /requal/tree/{source} -o /requal/build/{object}"
-        )),
-        object: path(&object),
+        source: path(&plan.source),
+        argv: resolved(&plan.argv, &plan.object),
+        object: path(&plan.object),
         decision: Decision::Compiled,
         reason: Reason::NotConsidered,
         inputs,
-        object_sha256: Digest::of(bytes.as_bytes()),
+        object_sha256: Digest::of(bytes),
         size_bytes: bytes.len() as u64,
-        device_code_sha256: device.then(|| Digest::of(b"device code")),
-        targets: device.then(targets),
-        kernels: if device { vec![kernel] } else { vec![] },
+        kernels: if device_code.is_some() { vec![kernel] } else { vec![] },
+        targets: plan.targets.clone(),
+        device_code_sha256: device_code.map(|code| code.sha256),
     }
 }
 
-fn module(scratch: &Utf8Path, tree: &TreeRecord, units: &[Unit]) -> Module {
-    let objects: Vec<_> =
-        units.iter().filter(|unit| unit.tree == tree.name).map(|unit| unit.object.clone()).collect();
-    let file = format!("lib{}.so", tree.name);
-    let bytes = format!("module {}", tree.name);
-    put(&scratch.join("modules").join(&file), bytes.as_bytes());
-    let listed = objects.iter().map(|object| format!("/requal/build/{object}")).collect::<Vec<_>>().join(" ");
+fn module(scratch: &Utf8Path, plan: &ModulePlan) -> Module {
+    let (own, file) = (&plan.module.name, format!("{}.so", plan.module.name));
+    let bytes = elf::module(own);
+    put(&scratch.join("modules").join(&file), bytes);
+    let declared = judge::DeclaredModule {
+        targets: &plan.targets,
+        exports: &plan.module.exports,
+        libraries: &plan.module.libraries,
+    };
+    let judged = judge::module(&file, bytes, declared).unwrap();
     Module {
-        name: tree.name.clone(),
+        name: name(own),
         file: path(&file),
-        tree: tree.name.clone(),
+        tree: name(&plan.module.tree),
         size_bytes: bytes.len() as u64,
-        sha256: Digest::of(bytes.as_bytes()),
-        device_code_sha256: Digest::of(b"device code"),
-        marker: name(&format!("requal-{}", tree.name)),
-        exports: vec![Symbol::new("requal_module_v1").unwrap()],
-        needed: vec![path("libc.so.6")],
-        link_argv: tokens(&format!("/usr/bin/g++ -shared -o /requal/build/{file} {listed}")),
+        sha256: Digest::of(bytes),
+        device_code_sha256: judged.device_code.sha256,
+        marker: name(own),
+        exports: judged.exports.iter().map(|symbol| Symbol::new(&**symbol).unwrap()).collect(),
+        needed: judged.needed.iter().map(|library| path(library)).collect(),
+        objects: plan.units.iter().map(|unit| path(&unit.object)).collect(),
+        link_argv: resolved(&plan.link_argv, &file),
         link_inputs: vec![],
-        objects,
     }
 }
 
@@ -333,7 +362,7 @@ fn run() -> Run {
         cpu_affinity: vec![0, 1],
         nice: 0,
         address_space_bytes: None,
-        inherited: BTreeMap::from([("open_files".to_owned(), 1024)]),
+        inherited: Inherited { open_files: Some(1024), ..Inherited::default() },
     };
     Run {
         session: Digest::of(b"random"),

@@ -2,6 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests stand outside test functions")]
 
 mod binary;
+mod contents;
+mod elf;
 mod fixture;
+#[path = "../kit/mod.rs"]
+mod kit;
+mod manifest;
 mod records;
 mod tampering;

@@ -20,7 +20,7 @@ use crate::sys::sandbox::{self, Mode};
 use crate::sys::{clock, env, fs, proc, random, scratch};
 use crate::trees::{self, SourceTree};
 use crate::unpack::{self, Toolchain};
-use crate::{attempts, fetch, preflight, worker};
+use crate::{attempts, fetch, preflight, say, worker};
 
 pub use plan::{Planned, plan};
 pub use show::Shown;
@@ -123,12 +123,15 @@ fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
     let caller = env::all();
     preflight::environment(&caller)?;
     let inputs = inputs(options)?;
+    say::stage(&format!("fetch {} wheels", inputs.lock.packages.len()));
     let fetched = fetch::fetch(&inputs.lock.packages, &options.origin)?;
     let yanked = fetched.iter().filter(|wheel| wheel.yanked.is_some());
     let yanked = yanked.map(|wheel| wheel.pinned.package().name.clone()).collect();
     let wheels: Vec<Pinned> = fetched.into_iter().map(|wheel| wheel.pinned).collect();
+    say::stage("unpack and check the toolchain");
     let toolchain = unpack::unpack(&wheels, &unpack::toolchain_links(), &scratch.join("toolchain"))?;
     drop(wheels);
+    say::stage("preflight: versions, host compiler, sandbox");
     let preflight = preflight::check(&toolchain.root, &inputs.lock, scratch, &caller)?;
     let own = proc::own_binary()?;
     let sandbox = sandbox::probe(&own, options.sandbox)?;
@@ -136,10 +139,17 @@ fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
 
     let mut modules = Vec::new();
     for (tree, plan) in plan::modules(&inputs, site.host.path.as_str())? {
+        say::stage(&format!(
+            "build {}: {} units, {} at one time",
+            plan.module.name,
+            plan.units.len(),
+            site.jobs
+        ));
         let built = compile::build(&site, tree, &plan)?;
         modules.push((plan, built));
     }
     let placed = place_modules(scratch, &modules)?;
+    say::stage("load every module alone, and all in every order");
     let worker = worker::find(&options.repository)?;
     let load_orders = load::check(&worker, &placed, &cudart(&toolchain)?)?;
     let applied = modules.iter().find_map(|(_, built)| built.applied.clone());

@@ -10,7 +10,7 @@ use crate::build_runtime::{self, Options};
 use crate::sys::sandbox::Mode;
 use crate::sys::{env, proc, scratch};
 use crate::wrap::{self, Wrap};
-use crate::{doctor, fetch, lock_command, qualify};
+use crate::{doctor, fetch, lock_command, qualify, say};
 
 /// Rebuilds a CUDA runtime from a lock file and an empty directory, and proves what was done.
 #[derive(Debug, Parser)]
@@ -21,6 +21,12 @@ pub struct Cli {
     /// Form of what goes to standard output
     #[arg(long, value_enum, global = true, default_value_t = Format::Text)]
     format: Format,
+    /// Say the commands that are started
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Say nothing but the outcome
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    quiet: u8,
 }
 
 #[derive(Debug, Subcommand)]
@@ -132,15 +138,18 @@ impl Build {
     }
 }
 
-/// The repository that this program was built from: where its manifests, lock and kernels are.
+/// The repository that manifests, lock and kernels are read from: cargo names it when it runs this program (`cargo
+/// xtask`); else it is the one that this program was built from.
 fn repository() -> Utf8PathBuf {
-    let here = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    here.parent().map_or(here.clone(), ToOwned::to_owned)
+    let package = env::all().remove("CARGO_MANIFEST_DIR");
+    let package = Utf8PathBuf::from(package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").to_owned()));
+    package.parent().map_or(package.clone(), ToOwned::to_owned)
 }
 
 /// Runs the command, prints what it says, and gives the exit code.
 #[must_use]
 pub fn run(cli: &Cli) -> u8 {
+    say::set(cli.verbose, cli.quiet);
     match dispatch(cli) {
         Ok((text, exit)) => {
             anstream::print!("{text}");

@@ -12,7 +12,7 @@ use requal::receipt::{Input, Root};
 use requal::target::Target;
 use requal::unit::{KeyParts, ModuleRecord, UnitRecord, key};
 use requal::versions::HostCompiler;
-use requal::{Digest, Failure, Outcome};
+use requal::{Digest, Failure, Outcome, command};
 use serde::de::DeserializeOwned;
 
 use crate::ninja::{self, Edge};
@@ -152,7 +152,7 @@ impl Work<'_> {
         let place = &self.site.place;
         key(KeyParts {
             argv,
-            environment: &room::environment(self.site),
+            environment: &command::environment(&self.site.limits),
             trees: [self.site.toolchain_sha256, tree, room::host_digest(&self.site.host)],
             place: [&place.toolchain, &place.tree, &place.build, &place.host],
         })
@@ -163,7 +163,9 @@ impl Work<'_> {
         let record: Option<UnitRecord> = self.record(&unit.object);
         let key = self.unit_key(unit);
         let good = |r: &UnitRecord| {
-            r.key == key && self.is(&unit.object, r.object_sha256) && unchanged(&r.inputs, checked)
+            r.key == key
+                && self.is(&unit.object, r.object_sha256, r.depfile_sha256)
+                && unchanged(&r.inputs, checked)
         };
         self.keep_or_remove(&unit.object, record.filter(good))
     }
@@ -172,8 +174,9 @@ impl Work<'_> {
         let file = self.module_file();
         let record: Option<ModuleRecord> = self.record(&file);
         let key = self.module_key(units);
-        let good =
-            |r: &ModuleRecord| r.key == key && self.is(&file, r.sha256) && unchanged(&r.inputs, checked);
+        let good = |r: &ModuleRecord| {
+            r.key == key && self.is(&file, r.sha256, r.depfile_sha256) && unchanged(&r.inputs, checked)
+        };
         self.keep_or_remove(&file, record.filter(good))
     }
 
@@ -191,8 +194,10 @@ impl Work<'_> {
         serde_json::from_slice(&bytes).ok()
     }
 
-    fn is(&self, output: &str, digest: Digest) -> bool {
+    /// Whether `output` and the kept copy of its dependency file have these digests.
+    fn is(&self, output: &str, digest: Digest, depfile: Digest) -> bool {
         file_digest(&self.folder.join(output)) == Some(digest)
+            && file_digest(&wrap::depfile_path(&self.folder, output)) == Some(depfile)
     }
 
     fn compile_edge(&self, unit: &UnitPlan) -> Edge {
@@ -228,7 +233,7 @@ impl Work<'_> {
     fn refused_steps(&self, edges: &[Edge]) -> Outcome<()> {
         let refusal = |edge: &Edge| {
             let text = fs_err::read_to_string(wrap::refusal_path(&self.folder, &edge.output)).ok()?;
-            let here = text.replace(&self.site.place.build, self.folder.as_str());
+            let here = self.in_this_machines_paths(&text);
             let what = format!("{} of module {} was not made", edge.output, self.plan.module.name);
             let log = wrap::log_path(&self.folder, &edge.output);
             Some(
@@ -239,6 +244,16 @@ impl Work<'_> {
         };
         let missing = edges.iter().filter(|edge| !self.folder.join(&edge.output).exists());
         Failure::all(missing.filter_map(refusal).collect())
+    }
+
+    /// `text` with the paths of the place turned into those of this machine, so that a command line in it can be pasted.
+    fn in_this_machines_paths(&self, text: &str) -> String {
+        let (place, scratch) = (&self.site.place, &self.site.scratch);
+        let source = scratch.join("trees").join(&self.tree.name);
+        text.replace(&place.build, self.folder.as_str())
+            .replace(&place.tree, source.as_str())
+            .replace(&place.toolchain, self.site.toolchain.as_str())
+            .replace(&place.host, "/usr/bin")
     }
 
     /// Runs Ninja on `edges`, then reads back what it remembers of their inputs.

@@ -13,6 +13,7 @@ pub mod ninja;
 pub mod preflight;
 pub mod progress;
 pub mod qualify;
+pub mod say;
 pub mod sys;
 pub mod trees;
 pub mod unpack;

@@ -9,6 +9,8 @@ use camino::Utf8PathBuf;
 use indicatif::{ProgressBar, ProgressStyle};
 use walkdir::WalkDir;
 
+use crate::say;
+
 /// A wheel that pip is fetching: the folder in which its file grows, and its size when whole.
 #[derive(Clone, Debug)]
 pub struct Download {
@@ -60,7 +62,7 @@ fn while_watching<R>(
     mut position: impl FnMut() -> u64 + Send,
     work: impl FnOnce() -> R,
 ) -> R {
-    if !std::io::stderr().is_terminal() {
+    if !std::io::stderr().is_terminal() || !say::stages() {
         return work();
     }
     let bar = ProgressBar::new(total);

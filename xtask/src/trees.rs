@@ -41,14 +41,13 @@ type Contents = BTreeMap<String, Vec<u8>>;
 /// `E-TREE-SOURCE` if a folder is missing or holds what no tree may hold, `E-TREE-BASE` if an overlay has no tree below.
 pub fn collect(repo: &Utf8Path, manifest: &manifest::Manifest) -> Outcome<Vec<SourceTree>> {
     let mut trees: Vec<SourceTree> = Vec::new();
-    let (bases, overlaid): (Vec<_>, Vec<_>) = manifest.trees.iter().partition(|tree| tree.overlay.is_none());
-    for spec in bases.iter().chain(&overlaid) {
+    for spec in manifest.bases_first() {
         let mut contents = read_folder(&repo.join(&spec.source))?;
         let overlay = match &spec.overlay {
             None => None,
             Some(folder) => {
                 let own = read_folder(&repo.join(folder))?;
-                let base = base_of(spec, &bases)?;
+                let base = base_of(manifest, spec)?;
                 let tree = tree_of(&own);
                 contents.extend(own);
                 Some(Overlay { base, tree })
@@ -73,9 +72,8 @@ impl SourceTree {
     }
 }
 
-fn base_of(spec: &manifest::Tree, bases: &[&manifest::Tree]) -> Outcome<String> {
-    let base = bases.iter().find(|base| base.source == spec.source).map(|base| base.name.clone());
-    base.ok_or_else(|| {
+fn base_of(manifest: &manifest::Manifest, spec: &manifest::Tree) -> Outcome<String> {
+    manifest.base_of(spec).map(|base| base.name.clone()).ok_or_else(|| {
         Failure::bad_input("E-TREE-BASE", format!("tree {} is an overlay over no tree", spec.name))
             .expected(format!("a tree with source = \"{}\" and no overlay", spec.source))
             .found("none")

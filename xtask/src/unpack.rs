@@ -1,9 +1,10 @@
 //! Wheels to one tree: what is missing is written, what is there is checked, and nothing else may be there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use requal::tree::{Expected, Known, Link, Tree, TreeFile, mtime_s};
+use requal::tree::{Expected, Known, Link, State, Tree, TreeFile, mtime_s};
 use requal::wheel::{Archive, MAX_UNPACKED_BYTES, Pinned, Wheel};
 use requal::{Failure, Outcome, parallel};
 
@@ -39,9 +40,10 @@ pub fn toolchain_links() -> Vec<Link> {
 
 /// Unpacks `wheels` into `root` and checks the whole tree. A link whose target is in no wheel is not made.
 ///
-/// Equal files keep bytes, mode and mtime. Nothing is written before all wheels were judged and all that is there was
-/// found right. New files are staged beside `root` and renamed, so a file that has its name is whole; a run that was
-/// killed leaves missing files, which the next run writes.
+/// Equal files keep bytes, mode and mtime. Nothing comes into the tree before all wheels were judged and all that is there was
+/// found right: while the wheels are judged, their bytes go to a private staging folder beside `root`, which a refusal
+/// removes. From there files are renamed, so a file that has its name is whole; a run that was killed leaves missing files,
+/// which the next run writes.
 ///
 /// # Errors
 /// `E-ZIP-*`, `E-RECORD-*`, `E-TREE-*` (exit 1), `E-IO`.
@@ -49,25 +51,34 @@ pub fn unpack(wheels: &[Pinned], links: &[Link], root: &Utf8Path) -> Outcome<Too
     let opened = wheels.iter().map(Pinned::open);
     let archives = every(opened.collect())?;
     let expected = merge(&archives, links)?;
-    let before = expected.check(root.as_std_path(), &Known::new())?;
-    let mut known = before.known;
-    if !before.missing.is_empty() {
-        let files = contents(&archives, &before.missing)?;
-        write(root, &expected, &before.missing, &files)?;
-        known.extend(files.into_iter().map(|new| (new.file.path.clone(), new.file.sha256)));
-    }
-    let after = expected.check(root.as_std_path(), &known)?;
-    if let Some(path) = after.missing.first() {
-        let what = format!("{path} was unpacked and is missing: something else changes {root}");
-        return Err(Failure::could_not_judge("E-TREE-MISSING", what));
+    let State { missing, mut known } = expected.check(root.as_std_path(), &Known::new())?;
+    if !missing.is_empty() {
+        let staging = fs::Staging::beside(root)?;
+        let jobs = jobs(&archives, &missing);
+        stage(&jobs, &expected, &missing, staging.folder())?;
+        place(staging.folder(), root, &expected, &missing)?;
+        let staged = jobs.iter().filter(|job| job.staged).map(Job::file);
+        known.extend(staged.map(|file| (file.path.clone(), file.sha256)));
+        whole(root, &expected, &known)?;
     }
     Ok(Toolchain {
         root: root.to_owned(),
         tree: expected.tree,
         links: expected.links,
         wheels: archives.into_iter().map(|archive| archive.wheel).collect(),
-        written: before.missing,
+        written: missing,
     })
+}
+
+/// Checks that the finished tree is there as a whole.
+fn whole(root: &Utf8Path, expected: &Expected, known: &Known) -> Outcome<()> {
+    match expected.check(root.as_std_path(), known)?.missing.first() {
+        None => Ok(()),
+        Some(path) => {
+            let what = format!("{path} was unpacked and is missing: something else changes {root}");
+            Err(Failure::could_not_judge("E-TREE-MISSING", what))
+        }
+    }
 }
 
 /// All results, or all failures together.
@@ -132,54 +143,60 @@ fn collision(other: &Wheel, first: &TreeFile, wheel: &Wheel, file: &TreeFile) ->
     Failure::refused("E-TREE-COLLISION", what).expected(a).found(b).hint("cargo xtask lock --check")
 }
 
-/// A judged file that is to be written.
-struct New<'a> {
-    file: &'a TreeFile,
-    bytes: Vec<u8>,
+/// One file of a wheel that is judged.
+struct Job<'a> {
+    archive: &'a Archive<'a>,
+    index: usize,
+    /// Whether it is staged; what is there already, or comes from another wheel too, is judged alone.
+    staged: bool,
 }
 
-/// The bytes of the files at `paths`. Every wheel that holds one of them is judged as a whole first.
-fn contents<'a>(archives: &'a [Archive<'_>], paths: &[String]) -> Outcome<Vec<New<'a>>> {
-    let missing: std::collections::BTreeSet<&str> = paths.iter().map(String::as_str).collect();
-    let wanted = archives
-        .iter()
-        .filter(|archive| archive.wheel.tree.files.iter().any(|file| missing.contains(file.path.as_str())));
-    let mut jobs: Vec<(&Archive<'_>, usize)> = wanted
-        .flat_map(|archive| (0..archive.wheel.tree.files.len()).map(move |index| (archive, index)))
-        .collect();
-    let file = |(archive, index): (&'a Archive<'_>, usize)| &archive.wheel.tree.files[index];
-    jobs.sort_by_key(|job| std::cmp::Reverse(file(*job).size_bytes));
-    let judged = parallel::map(&jobs, |(archive, index)| {
-        let bytes = archive.content(*index)?;
-        // What is not missing was judged, and its bytes are not kept.
-        Ok(missing.contains(archive.wheel.tree.files[*index].path.as_str()).then_some(bytes))
-    });
-    let judged = every(judged)?;
-    let mut new: BTreeMap<&str, New<'a>> = BTreeMap::new();
-    for (job, bytes) in jobs.into_iter().zip(judged) {
-        if let Some(bytes) = bytes {
-            new.insert(&file(job).path, New { file: file(job), bytes });
-        }
+impl<'a> Job<'a> {
+    fn file(&self) -> &'a TreeFile {
+        &self.archive.wheel.tree.files[self.index]
     }
-    Ok(new.into_values().collect())
 }
 
-/// Stages `files` and the missing links beside `root`. A new tree gets its name whole, by one rename; into an old one each
-/// file is renamed.
-fn write(root: &Utf8Path, expected: &Expected, missing: &[String], files: &[New<'_>]) -> Outcome<()> {
-    let staging = fs::Staging::beside(root)?;
-    let staged = staging.folder();
+/// Every file of each wheel that holds one of `missing`, largest first so that all cores end together.
+fn jobs<'a>(archives: &'a [Archive<'a>], missing: &[String]) -> Vec<Job<'a>> {
+    let mut missing: BTreeSet<&str> = missing.iter().map(String::as_str).collect();
+    let files = |archive: &'a Archive<'a>| archive.wheel.tree.files.iter();
+    let wanted: Vec<_> = archives
+        .iter()
+        .filter(|archive| files(archive).any(|file| missing.contains(file.path.as_str())))
+        .collect();
+    let mut jobs = Vec::new();
+    for archive in wanted {
+        jobs.extend(files(archive).enumerate().map(|(index, file)| {
+            let staged = missing.remove(file.path.as_str());
+            Job { archive, index, staged }
+        }));
+    }
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.file().size_bytes));
+    jobs
+}
+
+/// Judges every wheel that holds a file of `missing`, and puts those files and the missing links into `staged`.
+fn stage(jobs: &[Job<'_>], expected: &Expected, missing: &[String], staged: &Utf8Path) -> Outcome<()> {
     for folder in expected.folders() {
         fs::make_folder(&staged.join(folder))?;
     }
-    let mut largest_first: Vec<&New<'_>> = files.iter().collect();
-    largest_first.sort_by_key(|new| std::cmp::Reverse(new.bytes.len()));
-    every(parallel::map(&largest_first, |new| {
-        fs::new_file(&staged.join(&new.file.path), &new.bytes, new.file.mode, mtime_s(&new.file.path))
+    every(parallel::map(jobs, |Job { archive, index, staged: wanted }| {
+        let file = &archive.wheel.tree.files[*index];
+        if !wanted {
+            return archive.content(*index, &mut io::sink());
+        }
+        let fill = |out: &mut fs_err::File| archive.content(*index, out);
+        fs::new_file(&staged.join(&file.path), file.mode, mtime_s(&file.path), fill)
     }))?;
     for link in expected.links.iter().filter(|link| missing.contains(&link.path)) {
         fs_err::os::unix::fs::symlink(&link.target, staged.join(&link.path))?;
     }
+    Ok(())
+}
+
+/// Gives what is staged its final names. A new tree gets its name whole, by one rename; into an old one each file is renamed.
+fn place(staged: &Utf8Path, root: &Utf8Path, expected: &Expected, missing: &[String]) -> Outcome<()> {
     if !root.exists() {
         return fs::rename(staged, root);
     }

@@ -90,6 +90,12 @@ pub fn record_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
     build.join("record").join(format!("{output}.json"))
 }
 
+/// Where the kept copy of the dependency file of `output` lies in the build folder.
+#[must_use]
+pub fn depfile_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
+    build.join("dep").join(format!("{output}.d"))
+}
+
 /// Where the whole output of the step that made `output` lies in the build folder.
 #[must_use]
 pub fn log_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
@@ -111,13 +117,14 @@ impl Step {
         let record = UnitRecord {
             key: self.key,
             inputs: inputs::hash(&read, &self.place, &self.system)?,
+            depfile_sha256: self.keep_rule(&read)?,
             object_sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
             device_code_sha256: device_code.as_ref().map(|code| code.sha256),
             targets: device_code.map_or(Vec::new(), |code| code.targets),
             kernels: ptxas::read(&output)?,
         };
-        self.publish(&record, &read)
+        self.publish(&record)
     }
 
     /// Runs the command in a fresh folder of its own, which is also its temporary folder: what is planted in a shared
@@ -160,13 +167,18 @@ impl Step {
         depfile::read(&self.output, &fs_err::read_to_string(format!("{result}.dep"))?, result.as_str())
     }
 
-    /// Record and dependency file get their names first: an object that has its name has both.
-    fn publish(&self, record: &impl serde::Serialize, read: &[String]) -> Outcome<()> {
-        let json = serde_json::to_vec(record).map_err(std::io::Error::from)?;
-        fs::write(&record_path(self.build(), &self.output), &json)?;
+    /// Writes the dependency file for Ninja, which removes it when it has read it, and the copy that is kept.
+    fn keep_rule(&self, read: &[String]) -> Outcome<Digest> {
         let rule = depfile::write(&self.output, read);
         fs::write(&self.build().join(format!("{}.d", self.output)), rule.as_bytes())?;
-        fs::write(&self.build().join("dep").join(format!("{}.d", self.output)), rule.as_bytes())?;
+        fs::write(&depfile_path(self.build(), &self.output), rule.as_bytes())?;
+        Ok(Digest::of(rule.as_bytes()))
+    }
+
+    /// Record and dependency file get their names first: an object that has its name has both.
+    fn publish(&self, record: &impl serde::Serialize) -> Outcome<()> {
+        let json = serde_json::to_vec(record).map_err(std::io::Error::from)?;
+        fs::write(&record_path(self.build(), &self.output), &json)?;
         layout::publish(&self.result(), &self.build().join(&self.output))?;
         Ok(fs_err::remove_dir_all(self.folder())?)
     }
@@ -196,13 +208,14 @@ impl Link {
         let record = ModuleRecord {
             key: step.key,
             inputs: inputs::hash(&read, &step.place, &step.system)?,
+            depfile_sha256: step.keep_rule(&read)?,
             sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
             device_code_sha256: module.device_code.sha256,
             exports: module.exports,
             needed: module.needed,
         };
-        step.publish(&record, &read)
+        step.publish(&record)
     }
 }
 

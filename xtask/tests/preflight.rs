@@ -5,7 +5,8 @@
 mod kit;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use kit::toolchain::{Fixture, fake_gxx, real_toolchain, says};
+use kit::real::real_toolchain;
+use kit::toolchain::{Fixture, fake_gxx, says};
 use requal::limits::Limits;
 use xtask::sys::proc::Call;
 use xtask::sys::sandbox::{Link, Mount, Room, run};
@@ -80,9 +81,7 @@ fn the_host_compilers_room_compiles_and_links() {
 fn f01_a_newer_nvvm_beside_the_pinned_nvcc_is_refused() {
     // The lock's nvvm line alone is changed, and the wheel holds what the lock says.
     let mut fixture = Fixture::new();
-    let pinned = "name = \"nvidia-nvvm\"\nversion = \"13.0.88\"";
-    assert!(fixture.lock.contains(pinned));
-    fixture.lock = fixture.lock.replace(pinned, "name = \"nvidia-nvvm\"\nversion = \"13.3.33\"");
+    fixture.pin_nvvm("13.3.33");
     kit::program(&fixture.toolkit("nvvm/bin/cicc"), &says("13.3", "13.3.33"));
     let (code, text) = fixture.refusal();
     assert_eq!(code, "E-TOOLCHAIN-MIXED");
@@ -281,7 +280,6 @@ fn real() -> (tempfile::TempDir, Fixture) {
 }
 
 #[test]
-#[ignore = "needs the real wheels"]
 fn the_real_wheels_say_what_the_lock_says() {
     let fixture = Fixture::around(Some(real_toolchain()));
     let preflight = fixture.check().unwrap();
@@ -292,19 +290,16 @@ fn the_real_wheels_say_what_the_lock_says() {
 }
 
 #[test]
-#[ignore = "needs the real wheels"]
 fn f13_holds_with_the_real_wheels() {
     let (_guard, fixture) = real();
     f13(&fixture);
 }
 
 #[test]
-#[ignore = "needs the real wheels"]
 fn f01_and_f04_hold_with_the_real_wheels() {
     let (_guard, mut fixture) = real();
     let sound = fixture.lock.clone();
-    let pinned = "name = \"nvidia-nvvm\"\nversion = \"13.0.88\"";
-    fixture.lock = sound.replace(pinned, "name = \"nvidia-nvvm\"\nversion = \"13.3.33\"");
+    fixture.pin_nvvm("13.3.33");
     let (code, text) = fixture.refusal();
     assert_eq!(code, "E-TOOLCHAIN-MIXED");
     holds(&text, &["cicc 13.0.88 of nvidia-nvvm", "nvidia-nvvm 13.3.33"]);

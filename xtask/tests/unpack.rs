@@ -226,14 +226,26 @@ fn f56_a_root_that_is_a_link_is_not_followed() {
 fn t060_f54_a_wheel_with_any_fault_writes_nothing_of_any_wheel() {
     let (_folder, base) = scratch();
     let mut entries = kit::zip::demo(&[Entry::file("a.h", b"1"), Entry::file("b.h", b"2")]);
+    let good = demo(&entries);
     entries[1].content = b"3".to_vec();
-    let bytes = kit::zip::zip(&entries).bytes;
-    let bad = Pinned::new(bytes.clone(), &kit::zip::pin("demo", "1.0", &bytes)).unwrap();
-    let mut wheels = two();
-    wheels.push(bad);
-    let failure = run(&wheels, &base.join("t")).unwrap_err();
+    let bad = demo(&entries);
+    let with = |last: &Pinned| two().into_iter().chain([last.clone()]).collect::<Vec<_>>();
+    let failure = run(&with(&bad), &base.join("t")).unwrap_err();
     assert_eq!(failure.code, "E-RECORD-HASH", "{failure}");
     assert_eq!(std::fs::read_dir(&base).unwrap().count(), 0);
+    // Nor is what is missing from an older tree put there.
+    run(&with(&good), &base.join("t")).unwrap();
+    for path in ["a.h", LIB] {
+        fs_err::remove_file(base.join("t").join(path)).unwrap();
+    }
+    let before = snapshot(&base);
+    assert_eq!(run(&with(&bad), &base.join("t")).unwrap_err().code, "E-RECORD-HASH");
+    assert_eq!(snapshot(&base), before);
+}
+
+fn demo(entries: &[Entry]) -> Pinned {
+    let bytes = kit::zip::zip(entries).bytes;
+    Pinned::new(bytes.clone(), &kit::zip::pin("demo", "1.0", &bytes)).unwrap()
 }
 
 #[test]
@@ -245,7 +257,7 @@ fn real_wheels_become_one_tree() {
     let root: Utf8PathBuf = base.join("toolchain");
     let toolchain = run(&pinned, &root).unwrap();
     let rows: Vec<_> =
-        toolchain.wheels.iter().map(|wheel| (wheel.name.as_str(), wheel.row().files)).collect();
+        toolchain.wheels.iter().map(|wheel| (wheel.name.as_str(), wheel.tree.files.len())).collect();
     let expected = [
         ("ninja", 12),
         ("nvidia-cuda-cccl", 1718),

@@ -1,6 +1,8 @@
 //! The statement as a whole: order of lists, subjects, the run, scope and limitations.
 
 use super::{at, unordered};
+use crate::command;
+use crate::json;
 use crate::limits::{Applied, Limits};
 use crate::receipt::{Limitation, Name, RuntimeBuild, SandboxMode, Scope};
 use crate::verify::Finding;
@@ -44,8 +46,7 @@ pub(super) fn order(receipt: &RuntimeBuild) -> Vec<Finding> {
         sorted(at(format_args!("modules/{i}/exports")), unordered(&module.exports));
         sorted(at(format_args!("modules/{i}/link_inputs")), unordered(&module.link_inputs));
     }
-    sorted(at("targets/machine_code"), unordered(&build.targets.machine_code));
-    sorted(at("targets/ptx"), unordered(&build.targets.ptx));
+    sorted(at("targets"), unordered(&build.targets));
     sorted(at("scope"), unordered(&build.scope));
     sorted(at("claims"), unordered(&build.claims));
     sorted(at("limitations"), unordered(&build.limitations));
@@ -103,15 +104,20 @@ pub(super) fn run(receipt: &RuntimeBuild) -> Vec<Finding> {
     };
     if !told || sandbox.entered != place.sandboxed || place.sandboxed == place.scratch_path_sha256.is_some() {
         let expected = "one account of whether compiles were fenced in, in mode, step and place";
-        let found = format!("{sandbox:?}, sandboxed {}", place.sandboxed);
+        let step = sandbox.refused_step.as_deref().unwrap_or("no step");
+        let found = format!(
+            "mode {}, entered {}, {step} refused, place sandboxed {}",
+            json::word(&sandbox.mode),
+            sandbox.entered,
+            place.sandboxed
+        );
         findings.push(Finding::mismatch("E-SANDBOX", "/predicate/run/sandbox", expected, found));
     }
     findings.extend(place_findings(receipt));
     if let Some(applied) = &run.limits.applied {
         findings.extend(limits(&run.limits.requested, applied));
     }
-    if run.limits.requested.jobs.is_some_and(|jobs| jobs != run.jobs) {
-        let expected = format!("{:?}", run.limits.requested.jobs);
+    if let Some(expected) = run.limits.requested.jobs.filter(|jobs| *jobs != run.jobs) {
         findings.push(Finding::mismatch("E-LIMITS", "/predicate/run/jobs", expected, run.jobs));
     }
     let requested = run.limits.requested.cpu_affinity.as_ref();
@@ -133,13 +139,16 @@ pub(super) fn run(receipt: &RuntimeBuild) -> Vec<Finding> {
 /// Fixed places in the sandbox, `${scratch}` without it.
 fn place_findings(receipt: &RuntimeBuild) -> Vec<Finding> {
     let place = &receipt.predicate.build.place;
-    let begin = if place.sandboxed { "/requal/" } else { "${scratch}/" };
-    let all = [("toolchain", &place.toolchain), ("tree", &place.tree), ("build", &place.build)];
-    let wrong = all.into_iter().filter(|(_, path)| !path.starts_with(begin));
+    let demanded = command::Place::recorded(place.sandboxed);
+    let all = [
+        ("toolchain", demanded.toolchain, &place.toolchain),
+        ("tree", demanded.tree, &place.tree),
+        ("build", demanded.build, &place.build),
+    ];
+    let wrong = all.into_iter().filter(|(_, demanded, told)| **demanded != ***told);
     wrong
-        .map(|(field, path)| {
-            let pointer = at(format_args!("place/{field}"));
-            Finding::mismatch("E-SANDBOX", pointer, format!("a path under {begin}"), path)
+        .map(|(field, demanded, told)| {
+            Finding::mismatch("E-SANDBOX", at(format_args!("place/{field}")), demanded, told)
         })
         .collect()
 }
@@ -152,7 +161,11 @@ fn limits(requested: &Limits, applied: &Applied) -> Vec<Finding> {
     let rows = [
         ("cpu_affinity", cpus.map(|c| format!("{c:?}")), format!("{:?}", applied.cpu_affinity)),
         ("nice", nice.map(|n| format!("{n} or more")), applied.nice.to_string()),
-        ("address_space_bytes", space.map(|b| b.to_string()), format!("{:?}", applied.address_space_bytes)),
+        (
+            "address_space_bytes",
+            space.map(|b| b.to_string()),
+            applied.address_space_bytes.map_or("unlimited".to_owned(), |b| b.to_string()),
+        ),
     ];
     rows.into_iter()
         .filter_map(|(field, missed, found)| {
@@ -168,7 +181,7 @@ pub(super) fn scope(receipt: &RuntimeBuild) -> Vec<Finding> {
     let mut findings = Vec::new();
     for scope in [Scope::Compiled, Scope::Linked, Scope::Loaded] {
         if !build.scope.contains(&scope) {
-            findings.push(Finding::mismatch("E-SCOPE", at("scope"), format!("{scope:?}"), "not said"));
+            findings.push(Finding::mismatch("E-SCOPE", at("scope"), json::word(&scope), "not said"));
         }
     }
     let rules = [
@@ -179,7 +192,8 @@ pub(super) fn scope(receipt: &RuntimeBuild) -> Vec<Finding> {
     ];
     for (limitation, needed) in rules {
         if build.limitations.contains(&limitation) != needed {
-            let words = |yes: bool| format!("{limitation:?} {}", if yes { "said" } else { "not said" });
+            let words =
+                |yes: bool| format!("{} {}", json::word(&limitation), if yes { "said" } else { "not said" });
             findings.push(Finding::mismatch("E-SCOPE", at("limitations"), words(needed), words(!needed)));
         }
     }

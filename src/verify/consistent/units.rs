@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::at;
-use crate::Digest;
-use crate::receipt::{Build, Decision, ENVIRONMENT, Reason, Root, RuntimeBuild, Targets, Unit};
+use crate::receipt::{Build, Decision, ENVIRONMENT, Reason, Root, RuntimeBuild, Unit};
+use crate::target::Target;
 use crate::verify::Finding;
+use crate::{Digest, json};
 
 /// Beginnings of arguments that bring input which no list shows.
 const OPAQUE: [&str; 9] = [
@@ -193,44 +194,32 @@ fn is_source(build: &Build, unit: &Unit, row: u32) -> bool {
 pub(super) fn targets(receipt: &RuntimeBuild) -> Vec<Finding> {
     let build = &receipt.predicate.build;
     let mut findings = Vec::new();
-    if build.targets.machine_code.is_empty() {
-        findings.push(Finding::mismatch(
-            "E-TARGETS",
-            at("targets/machine_code"),
-            "at least one target",
-            "none",
-        ));
+    if build.targets.is_empty() {
+        findings.push(Finding::mismatch("E-TARGETS", at("targets"), "at least one target", "none"));
     }
     for (i, unit) in build.units.iter().enumerate() {
         let here = |field: &str| at(format_args!("units/{i}/{field}"));
-        match (&unit.targets, unit.device_code_sha256) {
-            (Some(found), Some(_)) if *found == build.targets => {}
-            (None, None) if unit.kernels.is_empty() => {}
-            (found, digest) => {
-                let found = format!("{}, digest {}", words(found.as_ref()), digest.is_some());
-                let expected =
-                    format!("{} with digest, or no word of device code", words(Some(&build.targets)));
-                findings.push(Finding::mismatch("E-TARGETS", here("targets"), expected, found));
-            }
+        let told = unit.targets == build.targets && unit.device_code_sha256.is_some();
+        let silent = unit.targets.is_empty() && unit.device_code_sha256.is_none() && unit.kernels.is_empty();
+        if told == silent {
+            let found = format!("{}, digest {}", words(&unit.targets), unit.device_code_sha256.is_some());
+            let expected = format!("{} with digest, or no word of device code", words(&build.targets));
+            findings.push(Finding::mismatch("E-TARGETS", here("targets"), expected, found));
         }
-        for (j, kernel) in unit.kernels.iter().enumerate() {
-            if !build.targets.machine_code.contains(&kernel.target) {
-                let pointer = here(&format!("kernels/{j}/target"));
-                findings.push(Finding::mismatch(
-                    "E-TARGETS",
-                    pointer,
-                    words(Some(&build.targets)),
-                    &kernel.target,
-                ));
-            }
+        let kernels = unit.kernels.iter().enumerate();
+        for (j, kernel) in kernels.filter(|(_, kernel)| !build.targets.contains(&kernel.target)) {
+            let pointer = here(&format!("kernels/{j}/target"));
+            findings.push(Finding::mismatch("E-TARGETS", pointer, words(&build.targets), kernel.target));
         }
     }
     findings
 }
 
-fn words(targets: Option<&Targets>) -> String {
-    let Some(targets) = targets else { return "no targets".to_owned() };
-    targets.machine_code.iter().chain(&targets.ptx).map(|name| &**name).collect::<Vec<_>>().join(" ")
+fn words(targets: &[Target]) -> String {
+    match targets {
+        [] => "no targets".to_owned(),
+        _ => targets.iter().map(Target::to_string).collect::<Vec<_>>().join(" "),
+    }
 }
 
 /// Each reason belongs to its decision.
@@ -240,12 +229,12 @@ pub(super) fn decisions(receipt: &RuntimeBuild) -> Vec<Finding> {
         .filter(|(_, unit)| (unit.decision == Decision::Reused) != (unit.reason == Reason::ClosureEqual));
     wrong
         .map(|(i, unit)| {
-            let expected = format!("a reason for {:?}", unit.decision);
+            let expected = format!("a reason for {}", json::word(&unit.decision));
             Finding::mismatch(
                 "E-REUSE-REASON",
                 at(format_args!("units/{i}/reason")),
                 expected,
-                format!("{:?}", unit.reason),
+                json::word(&unit.reason),
             )
         })
         .collect()

@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::command::Place as Places;
 use requal::receipt::{self as record, Name, RelativePath, RuntimeBuild, Symbol, Token};
-use requal::target::Target;
 use requal::{Digest, Exit, Failure, Outcome, json, runtime_md};
 
 use super::show::Shown;
 use super::{LOCK, Options, Results};
-use crate::compile::room;
 use crate::sys::sandbox::{self, Mode};
 use crate::sys::{clock, fs, user};
 use crate::{attempts, trees};
@@ -30,7 +28,6 @@ pub(super) fn write(options: &Options, results: &Results) -> Outcome<Shown> {
 
 fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
     let inputs = InputTable::of(results);
-    let site = &results.site;
     Ok(record::Build {
         tool: record::Tool { name: name("requal")?, version: name(env!("CARGO_PKG_VERSION"))? },
         lock: record::NamedFile { file: path(LOCK)?, sha256: results.inputs.lock_sha256 },
@@ -39,15 +36,12 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
             sha256: results.inputs.manifest_sha256,
         },
         wheels: wheels(results)?,
-        toolchain: toolchain(results)?,
+        toolchain: toolchain(results),
         versions: versions(results)?,
         host_compiler: host_compiler(results)?,
         place: place(options, results)?,
-        environment: room::environment(site)
-            .iter()
-            .map(|(n, v)| variable(results, n, v))
-            .collect::<Outcome<_>>()?,
-        targets: targets(&results.inputs.manifest.targets)?,
+        environment: environment(results)?,
+        targets: results.inputs.manifest.targets.clone(),
         trees: source_trees(results)?,
         units: units(results, &inputs)?,
         modules: modules(results, &inputs)?,
@@ -72,31 +66,19 @@ fn limitations(results: &Results) -> Vec<record::Limitation> {
     limitations
 }
 
-fn wheels(results: &Results) -> Outcome<Vec<record::Archive>> {
-    let wheel = |wheel: &requal::wheel::Wheel| {
-        Ok(record::Archive {
-            name: name(&wheel.name)?,
-            version: name(&wheel.version)?,
-            file: path(&wheel.file)?,
-            size_bytes: wheel.size_bytes,
-            sha256: wheel.sha256,
-            record_sha256: wheel.record_sha256,
-            files: wheel.tree.files.len() as u64,
-            tree_sha256: wheel.tree.digest(),
-            yanked: results.yanked.contains(&wheel.name),
-        })
+fn wheels(results: &Results) -> Outcome<Vec<record::WheelRow>> {
+    let row = |wheel: &requal::wheel::Wheel| {
+        checked(record::WheelRow::of(wheel, results.yanked.contains(&wheel.name)))
     };
-    results.toolchain.wheels.iter().map(wheel).collect()
+    results.toolchain.wheels.iter().map(row).collect()
 }
 
-fn toolchain(results: &Results) -> Outcome<record::Toolchain> {
-    let link =
-        |link: &requal::tree::Link| Ok(record::Link { path: path(&link.path)?, target: path(&link.target)? });
-    Ok(record::Toolchain {
+fn toolchain(results: &Results) -> record::Toolchain {
+    record::Toolchain {
         tree_sha256: results.toolchain.tree.digest(),
         files: results.toolchain.tree.files.clone(),
-        links: results.toolchain.links.iter().map(link).collect::<Outcome<_>>()?,
-    })
+        links: results.toolchain.links.clone(),
+    }
 }
 
 fn versions(results: &Results) -> Outcome<Vec<record::ComponentVersion>> {
@@ -134,22 +116,8 @@ fn host_compiler(results: &Results) -> Outcome<record::HostCompiler> {
     })
 }
 
-/// The places as they are recorded: without a sandbox the scratch's real path is a digest and a name.
-fn recorded_place(results: &Results) -> Places {
-    if results.site.sandboxed {
-        return Places::fixed();
-    }
-    let at = |name: &str| format!("${{scratch}}/{name}");
-    Places {
-        toolchain: at("toolchain"),
-        tree: at("place/tree"),
-        build: at("place/build"),
-        host: at("place/host"),
-    }
-}
-
 fn place(options: &Options, results: &Results) -> Outcome<record::Place> {
-    let place = recorded_place(results);
+    let place = Places::recorded(results.site.sandboxed);
     let path = Digest::of(options.scratch.as_str().as_bytes());
     Ok(record::Place {
         sandboxed: results.site.sandboxed,
@@ -161,18 +129,14 @@ fn place(options: &Options, results: &Results) -> Outcome<record::Place> {
 }
 
 /// The environment is one for all units; the unit's own temporary folder is recorded as a pattern.
-fn variable(results: &Results, variable: &str, value: &str) -> Outcome<record::Variable> {
-    let value = value.replace("${unit}", "${build}/unit/${object}.d");
-    let value = recorded_place(results).resolve(&value, "");
-    Ok(record::Variable { name: name(variable)?, value: token(&value)? })
-}
-
-fn targets(targets: &[Target]) -> Outcome<record::Targets> {
-    let names = |machine: bool| {
-        let chosen = targets.iter().filter(|target| matches!(target, Target::MachineCode(_)) == machine);
-        chosen.map(|target| name(&target.to_string())).collect::<Outcome<Vec<Name>>>()
+fn environment(results: &Results) -> Outcome<Vec<record::Variable>> {
+    let place = Places::recorded(results.site.sandboxed);
+    let all = requal::command::environment(&results.site.limits).into_iter();
+    let variable = |(variable, value): (String, String)| {
+        let value = place.resolve(&value, "${object}");
+        Ok(record::Variable { name: name(&variable)?, value: token(&value)? })
     };
-    Ok(record::Targets { machine_code: names(true)?, ptx: names(false)? })
+    all.map(variable).collect()
 }
 
 fn source_trees(results: &Results) -> Outcome<Vec<record::TreeRecord>> {
@@ -234,12 +198,11 @@ impl InputTable {
 }
 
 fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
-    let place = recorded_place(results);
+    let place = Places::recorded(results.site.sandboxed);
     let mut units = Vec::new();
     for (plan, built) in &results.modules {
         for (unit, made) in plan.units.iter().zip(&built.units) {
             let argv = unit.argv.iter().map(|word| token(&place.resolve(word, &unit.object)));
-            let with_code = (!made.targets.is_empty()).then(|| targets(&made.targets)).transpose()?;
             units.push(record::Unit {
                 tree: name(&plan.module.tree)?,
                 source: path(&unit.source)?,
@@ -251,7 +214,7 @@ fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
                 object_sha256: made.object_sha256,
                 size_bytes: made.size_bytes,
                 device_code_sha256: made.device_code_sha256,
-                targets: with_code,
+                targets: made.targets.clone(),
                 kernels: made.kernels.clone(),
             });
         }
@@ -262,7 +225,7 @@ fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
 }
 
 fn modules(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Module>> {
-    let place = recorded_place(results);
+    let place = Places::recorded(results.site.sandboxed);
     let module = |(plan, built): &(requal::plan::ModulePlan, crate::compile::Built)| {
         let (module, made) = (&plan.module, &built.module);
         let file = format!("{}.so", module.name);

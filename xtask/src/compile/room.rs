@@ -92,21 +92,10 @@ fn on_path(host: &HostCompiler) -> impl Iterator<Item = (&str, &Utf8PathBuf)> {
     named.map(|program| (program.name.as_str(), &program.path))
 }
 
-/// The environment of every step, naming places; the temporary folder is the unit's own.
-pub(crate) fn environment(site: &Site) -> Vec<(String, String)> {
-    let path = "${toolchain}/nvidia/cu13/bin:${toolchain}/nvidia/cu13/nvvm/bin:${host}".to_owned();
-    let mut environment = command::environment();
-    environment.push(("PATH".to_owned(), path));
-    environment.push(("TMPDIR".to_owned(), "${unit}/tmp".to_owned()));
-    environment.extend(site.limits.environment());
-    environment.sort();
-    environment
-}
-
 /// A call of Ninja in the place.
 pub(super) fn ninja_call(site: &Site, args: &[&str]) -> Call {
     let program = format!("{}/{}", site.place.toolchain, site.ninja);
-    let environment: BTreeMap<String, String> = environment(site)
+    let environment: BTreeMap<String, String> = command::environment(&site.limits)
         .into_iter()
         .filter(|(name, _)| name != "TMPDIR")
         .map(|(name, value)| (name, site.place.resolve(&value, "")))

@@ -67,14 +67,19 @@ impl Drop for Staging {
     }
 }
 
-/// Makes the staged file `path` with `bytes`, `mode` and `mtime_s`. It is not synced: whoever uses a tree checks its content
-/// first.
+/// Makes the staged file `path`: `fill` writes its bytes, then it gets `mode` and `mtime_s`. It is not synced: whoever uses a
+/// tree checks its content first.
 ///
 /// # Errors
-/// `E-IO`.
-pub fn new_file(path: &Utf8Path, bytes: &[u8], mode: u32, mtime_s: i64) -> Outcome<()> {
+/// `E-IO`, or what `fill` fails with.
+pub fn new_file(
+    path: &Utf8Path,
+    mode: u32,
+    mtime_s: i64,
+    fill: impl FnOnce(&mut fs_err::File) -> Outcome<()>,
+) -> Outcome<()> {
     let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
+    fill(&mut file)?;
     file.set_permissions(std::fs::Permissions::from_mode(mode))?;
     let since_1970 = Duration::from_secs(u64::try_from(mtime_s).unwrap_or_default());
     Ok(file.file().set_modified(UNIX_EPOCH + since_1970)?)

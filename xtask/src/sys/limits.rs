@@ -1,9 +1,7 @@
 //! Limits at the machine: what it has, setting them in the child, reading them back there.
 
-use std::collections::BTreeMap;
-
 use camino::Utf8Path;
-use requal::limits::{Applied, Kind, Limits, MAX_CPU, Refusal};
+use requal::limits::{Applied, Inherited, Kind, Limits, MAX_CPU, Refusal};
 use rustix::process::{Resource, Rlimit, getpriority_process, getrlimit, setpriority_process, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -91,24 +89,20 @@ pub(super) fn set_address_space(limits: &Limits) -> Result<(), Refusal> {
 /// Reads back what holds in this process, and refuses if anything is not as asked.
 pub(super) fn read_back(limits: &Limits) -> Result<Applied, Refusal> {
     let soft = |resource| getrlimit(resource).current;
-    let others = [
-        ("core_bytes", Resource::Core),
-        ("cpu_s", Resource::Cpu),
-        ("data_bytes", Resource::Data),
-        ("file_size_bytes", Resource::Fsize),
-        ("locked_memory_bytes", Resource::Memlock),
-        ("open_files", Resource::Nofile),
-        ("processes", Resource::Nproc),
-        ("stack_bytes", Resource::Stack),
-    ];
     let applied = Applied {
         cpu_affinity: affinity()?,
         nice: getpriority_process(None).map_err(|error| Refusal::at(Kind::Nice, "read niceness", error))?,
         address_space_bytes: soft(Resource::As),
-        inherited: others
-            .into_iter()
-            .filter_map(|(name, resource)| Some((name.to_owned(), soft(resource)?)))
-            .collect::<BTreeMap<_, _>>(),
+        inherited: Inherited {
+            core_bytes: soft(Resource::Core),
+            cpu_s: soft(Resource::Cpu),
+            data_bytes: soft(Resource::Data),
+            file_size_bytes: soft(Resource::Fsize),
+            locked_memory_bytes: soft(Resource::Memlock),
+            open_files: soft(Resource::Nofile),
+            processes: soft(Resource::Nproc),
+            stack_bytes: soft(Resource::Stack),
+        },
     };
     let differs = |kind, what: String| {
         Err(Refusal { kind, step: "read limits back".to_owned(), error: what, errno: None })

@@ -7,9 +7,11 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::{Exit, Failure, Outcome};
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::interrupt;
+use crate::say;
 
 /// Bytes of a log's end that are read back.
 const TAIL_BYTES: u64 = 16 << 10;
@@ -89,7 +91,9 @@ impl Call {
     /// # Errors
     /// As [`Call::run`].
     pub fn run_with_input(&self, input: &str) -> Outcome<Ended> {
-        let mut file = tempfile::tempfile()?;
+        // In memory: the caller's temporary folder may be anything, or nothing.
+        let memory = memfd_create("input", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
+        let mut file = std::fs::File::from(memory);
         file.write_all(input.as_bytes())?;
         file.rewind()?;
         self.start(Some(OwnedFd::from(file)))?.wait()
@@ -102,6 +106,7 @@ impl Call {
     #[expect(clippy::disallowed_methods, reason = "this is the door through which processes start")]
     pub(super) fn start(&self, stdin: Option<OwnedFd>) -> Outcome<Running> {
         interrupt::check()?;
+        say::command(|| self.command_line());
         let child = duct::cmd(self.program.as_std_path(), &self.args).full_env(&self.env).dir(&self.cwd);
         let child = match stdin {
             Some(stdin) => child.stdin_file(stdin),

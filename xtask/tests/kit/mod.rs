@@ -11,14 +11,13 @@
 pub mod zip;
 
 pub mod index;
-
-use std::fs::File;
+mod real;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use requal::Outcome;
-use requal::lock::{Lock, Package};
 use requal::wheel::Pinned;
-use xtask::fetch::{Fetched, Origin, fetch};
+
+#[allow(unused_imports, reason = "each test file uses a part of the kit")]
+pub(crate) use real::{lock, real_wheels};
 
 /// A fresh folder that goes with the test, as a UTF-8 path.
 pub fn scratch() -> (tempfile::TempDir, Utf8PathBuf) {
@@ -47,22 +46,4 @@ pub fn flip(path: &Utf8Path) {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     plant(path, &bytes);
-}
-
-/// The committed lock.
-pub fn lock() -> Lock {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolchain.lock");
-    Lock::parse("toolchain.lock", &fs_err::read_to_string(path).unwrap()).unwrap()
-}
-
-/// The real wheels of `packages`, fetched by the project's own fetch into `target/test-wheelhouse` by whichever test comes
-/// first; the others wait for it.
-pub fn real_wheels(packages: &[Package]) -> Outcome<Vec<Fetched>> {
-    let target = Utf8Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let house = target.join("test-wheelhouse");
-    fs_err::create_dir_all(&house)?;
-    let guard = File::options().create(true).append(true).open(house.join(".lock"))?;
-    guard.lock()?;
-    let settings = xtask::sys::env::pip_settings();
-    fetch(packages, &Origin { scratch: house, wheelhouse: None, offline: false, settings })
 }

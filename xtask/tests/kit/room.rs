@@ -1,6 +1,15 @@
 //! What the tests share: a room with this machine's own programs, and our test binary started anew in a role.
-#![allow(dead_code, reason = "each test binary uses a part of the kit")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test binary uses a part of the kit, and fails by panicking"
+)]
 
+#[path = "../../../tests/kit/mod.rs"]
+pub(crate) mod zip;
+
+pub(crate) mod build;
+pub(crate) mod real;
 pub(crate) mod toolchain;
 
 use std::collections::BTreeMap;

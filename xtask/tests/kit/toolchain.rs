@@ -79,6 +79,15 @@ impl Fixture {
         Lock::parse("toolchain.lock", &self.lock).unwrap()
     }
 
+    /// Changes nvidia-nvvm's pin to another version.
+    pub(crate) fn pin_nvvm(&mut self, version: &str) {
+        for (before, after) in [("name = \"nvidia-nvvm\"\nversion = \"", "\""), ("nvidia_nvvm-", "-py3")] {
+            let pinned = format!("{before}13.0.88{after}");
+            assert!(self.lock.contains(&pinned));
+            self.lock = self.lock.replace(&pinned, &format!("{before}{version}{after}"));
+        }
+    }
+
     /// A file of the toolkit.
     pub(crate) fn toolkit(&self, path: &str) -> Utf8PathBuf {
         self.toolchain.join("nvidia/cu13").join(path)
@@ -118,9 +127,4 @@ pub(crate) fn fake_gxx(path: &Utf8Path, version: &str) {
     let text =
         format!("#!/bin/sh\ncase $1 in --version) echo 'g++ (Fake) {version}';; *) echo {version};; esac\n");
     program(path, &text);
-}
-
-/// The toolchain unpacked from the real wheels, for cases that count only with them.
-pub(crate) fn real_toolchain() -> Utf8PathBuf {
-    std::env::var("KIT_TOOLCHAIN").expect("KIT_TOOLCHAIN names a folder with the unpacked wheels").into()
 }
