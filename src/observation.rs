@@ -48,4 +48,22 @@ impl Observation {
     pub fn is_complete(&self) -> bool {
         self.gaps.is_empty()
     }
+
+    /// The same without what lies in `folder`, the private one of the step that was observed.
+    #[must_use]
+    pub fn outside(mut self, folder: &str) -> Self {
+        let keeps = |path: &String| {
+            !path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        for paths in
+            [&mut self.opened, &mut self.probes, &mut self.stats, &mut self.listed, &mut self.written]
+        {
+            paths.retain(keeps);
+        }
+        for paths in [&mut self.links, &mut self.led] {
+            paths.retain(|path, _| keeps(path));
+        }
+        self.refused.retain(|path, _| keeps(path));
+        self
+    }
 }
