@@ -13,6 +13,7 @@ pub mod judge;
 pub mod limits;
 pub mod lock;
 pub mod manifest;
+pub mod observation;
 pub mod parallel;
 pub mod plan;
 pub mod ptxas;

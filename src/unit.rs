@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::digest::Hasher;
+use crate::observation::Observation;
 use crate::receipt::{Input, Kernel};
 use crate::target::Target;
 
@@ -13,8 +14,10 @@ use crate::target::Target;
 pub struct UnitRecord {
     /// Digest of everything that the compile is a function of ([`key`]).
     pub key: Digest,
-    /// Files that it read, by its dependency file, sorted.
+    /// Files that it read, as it was observed and by its dependency file, sorted.
     pub inputs: Vec<Input>,
+    /// What it asked of the file system outside of its own folder. With a gap in it nothing may be certified.
+    pub observed: Observation,
     /// SHA-256 of the kept copy of the dependency file that Ninja was given.
     pub depfile_sha256: Digest,
     /// SHA-256 of the object.
@@ -36,8 +39,10 @@ pub struct UnitRecord {
 pub struct ModuleRecord {
     /// Digest of everything that the link is a function of ([`key`]), the objects' digests among it.
     pub key: Digest,
-    /// Files that it read besides the objects, by its dependency file, sorted.
+    /// Files that it read besides the objects, as it was observed and by its dependency file, sorted.
     pub inputs: Vec<Input>,
+    /// What it asked of the file system outside of its own folder.
+    pub observed: Observation,
     /// SHA-256 of the kept copy of the dependency file that Ninja was given.
     pub depfile_sha256: Digest,
     /// SHA-256 of the module.

@@ -10,4 +10,5 @@ pub mod proc;
 pub mod random;
 pub mod sandbox;
 pub mod scratch;
+pub mod trace;
 pub mod user;

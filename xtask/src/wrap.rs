@@ -9,13 +9,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::{Args, Subcommand};
 use requal::command::{Place, file_name};
 use requal::judge::{self, DeclaredModule};
+use requal::observation::Observation;
 use requal::receipt::ENVIRONMENT;
 use requal::target::Target;
 use requal::unit::{ModuleRecord, UnitRecord};
 use requal::{Digest, Exit, Outcome, depfile, ptxas};
 
-use crate::sys::proc::Call;
-use crate::sys::{env, fs, layout};
+use crate::sys::proc::{self, Call};
+use crate::sys::{env, fs, layout, trace};
 
 /// The hidden commands of Ninja's rules.
 #[derive(Debug, Subcommand)]
@@ -110,13 +111,14 @@ pub fn refusal_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
 
 impl Step {
     fn compile(&self) -> Outcome<()> {
-        let output = self.execute("E-COMPILE")?;
+        let (output, observed) = self.execute("E-COMPILE")?;
         let bytes = fs_err::read(self.result())?;
         let device_code = judge::object(&self.output, &bytes, &self.targets)?;
-        let read = self.read_files()?;
+        let read = self.read_files(&observed)?;
         let record = UnitRecord {
             key: self.key,
             inputs: inputs::hash(&read, &self.place, &self.system)?,
+            observed,
             depfile_sha256: self.keep_rule(&read)?,
             object_sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
@@ -129,7 +131,7 @@ impl Step {
 
     /// Runs the command in a fresh folder of its own, which is also its temporary folder: what is planted in a shared
     /// one is found by nvcc's generated sources before the toolkit's headers (facts/nvcc-and-reuse.md, section 0).
-    fn execute(&self, code: &'static str) -> Outcome<String> {
+    fn execute(&self, code: &'static str) -> Outcome<(String, Observation)> {
         let folder = self.folder();
         layout::fresh_folder(&folder)?;
         let temporary = folder.join("tmp");
@@ -145,11 +147,11 @@ impl Step {
             cwd: temporary,
             log: Some(log.clone()),
         };
-        let ended = call.run()?;
+        let (ended, observed) = trace::observe(&proc::own_binary()?, &call)?;
         if ended.code != 0 {
             return Err(call.failed(Exit::BuildFailed, code, &ended));
         }
-        Ok(fs_err::read_to_string(log)?)
+        Ok((fs_err::read_to_string(log)?, observed.outside(folder.canonicalize_utf8()?.as_str())))
     }
 
     /// Ninja's own environment is the closed one that it was started with; what its shell added is taken away again, and
@@ -161,10 +163,15 @@ impl Step {
         environment
     }
 
-    /// The files that the tool says it read.
-    fn read_files(&self) -> Outcome<Vec<String>> {
+    /// The files that the tool was seen to open, and those that it says it read.
+    fn read_files(&self, observed: &Observation) -> Outcome<Vec<String>> {
         let result = self.result();
-        depfile::read(&self.output, &fs_err::read_to_string(format!("{result}.dep"))?, result.as_str())
+        let text = fs_err::read_to_string(format!("{result}.dep"))?;
+        let mut read = depfile::read(&self.output, &text, result.as_str())?;
+        read.extend(inputs::opened(observed, &self.place)?);
+        read.sort_unstable();
+        read.dedup();
+        Ok(read)
     }
 
     /// Writes the dependency file for Ninja, which removes it when it has read it, and the copy that is kept.
@@ -199,15 +206,16 @@ impl Step {
 impl Link {
     fn run(&self) -> Outcome<()> {
         let step = &self.step;
-        step.execute("E-LINK")?;
+        let (_, observed) = step.execute("E-LINK")?;
         let bytes = fs_err::read(step.result())?;
         let declared =
             DeclaredModule { targets: &step.targets, exports: &self.exports, libraries: &self.libraries };
         let module = judge::module(&step.output, &bytes, declared)?;
-        let read = step.read_files()?;
+        let read = step.read_files(&observed)?;
         let record = ModuleRecord {
             key: step.key,
             inputs: inputs::hash(&read, &step.place, &step.system)?,
+            observed,
             depfile_sha256: step.keep_rule(&read)?,
             sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,

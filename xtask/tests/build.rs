@@ -11,5 +11,7 @@ mod judged;
 mod killed;
 #[path = "kit/room.rs"]
 mod kit;
+#[path = "build/observed.rs"]
+mod observed;
 #[path = "build/same.rs"]
 mod same;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::proc::{Call, Ended};
 
-mod enter;
+pub(super) mod enter;
 mod room;
 
 pub use enter::enter_if_asked;
@@ -41,7 +41,7 @@ pub enum Place {
     RealPath(Option<Refusal>),
 }
 
-/// What a child sees. Besides this there are only an empty `/tmp` and `/dev/null`.
+/// What a child sees. Besides this there are only an empty `/tmp`, `/dev/null`, and the processes of the room in `/proc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Room {
     /// Files and folders of the machine.

@@ -1,9 +1,32 @@
 //! The inputs of a step: each lies under a declared root, and is hashed.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use requal::command::Place;
+use requal::observation::Observation;
 use requal::receipt::{Input, RelativePath, Root};
 use requal::{Digest, Failure, Outcome};
+
+/// What the kernel makes up while it is read: no content of the machine.
+const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// What every program of the machine reads at the real path; a room holds none of it.
+const MACHINE: [&str; 2] = ["/etc/ld.so.cache", "/usr/share/zoneinfo"];
+
+/// The observed files by the names of the places, which may be links where no room is.
+pub(super) fn opened(observed: &Observation, place: &Place) -> Outcome<Vec<String>> {
+    let mut real = Vec::new();
+    for at in [&place.toolchain, &place.tree, &place.build] {
+        real.push((Utf8Path::new(at).canonicalize_utf8()?, at));
+    }
+    let named = |path: &String| {
+        let below = |(root, at): &(Utf8PathBuf, &String)| {
+            Some(Utf8Path::new(at).join(Utf8Path::new(path).strip_prefix(root).ok()?).to_string())
+        };
+        real.iter().find_map(below).unwrap_or_else(|| path.clone())
+    };
+    let files =
+        observed.opened.iter().filter(|path| !KERNEL.iter().any(|at| Utf8Path::new(path).starts_with(at)));
+    Ok(files.map(named).collect())
+}
 
 /// Sorts `paths` under their roots and hashes each; what this build made itself is left out.
 ///
@@ -34,6 +57,7 @@ pub(super) fn hash(paths: &[String], place: &Place, system: &[String]) -> Outcom
     }
     Failure::all(strays)?;
     inputs.sort_unstable();
+    inputs.dedup();
     Ok(inputs)
 }
 
@@ -57,7 +81,10 @@ fn root(path: &str, place: &Place, system: &[String]) -> Option<(Root, String)> 
     }
     ours.into_iter().find_map(|(root, at)| below(at).map(|relative| (root, relative))).or_else(|| {
         let real = Utf8Path::new(path).canonicalize_utf8().ok()?;
-        let declared = system.iter().any(|at| real.starts_with(at));
+        let is_at = |at: &str| {
+            real.starts_with(at) || Utf8Path::new(at).canonicalize_utf8().is_ok_and(|at| at == real)
+        };
+        let declared = system.iter().map(String::as_str).chain(MACHINE).any(is_at);
         declared.then(|| (Root::System, real.as_str().trim_start_matches('/').to_owned()))
     })
 }

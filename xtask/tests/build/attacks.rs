@@ -67,7 +67,9 @@ fn f06_f13_f18_surroundings_are_without_effect_on_a_single_byte() {
         // Every input lies under a declared root, and the host's are the compiler's own.
         let of_host = receipt.build.inputs.iter().filter(|input| input.root == requal::receipt::Root::System);
         assert!(of_host.clone().count() > 10);
-        assert!(of_host.clone().all(|input| input.path.to_string().starts_with("usr/")));
+        // The loader's list of libraries is read where no room hides it.
+        let of_compiler = |path: &str| path.starts_with("usr/") || mode == "off" && path == "etc/ld.so.cache";
+        assert!(of_host.clone().all(|input| of_compiler(&input.path.to_string())));
     }
 }
 

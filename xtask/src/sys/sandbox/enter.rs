@@ -15,6 +15,7 @@ use rustix::process::{
     waitpid,
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
 use super::super::limits;
@@ -26,7 +27,7 @@ pub(super) const WORD: &str = "enter-child";
 /// The user and group number in the room: not 0, so that a started program has no capabilities there.
 const INSIDE_ID: u32 = 1000;
 /// Exit code of an entry that was refused; the report says why.
-const REFUSED: i32 = 125;
+pub(in crate::sys) const REFUSED: i32 = 125;
 
 /// Does not return if this process was started as an entry. `main` calls it first, before any thread or file.
 pub fn enter_if_asked() {
@@ -36,8 +37,8 @@ pub fn enter_if_asked() {
 }
 
 fn enter() -> i32 {
-    let (mut channel, spec) = match receive() {
-        Ok(received) => received,
+    let (mut channel, spec) = match receive::<Spec>() {
+        Ok((socket, spec)) => (Channel(Some(socket)), spec),
         Err(error) => {
             anstream::eprintln!("not started as an entry: {error}");
             return REFUSED;
@@ -66,7 +67,7 @@ impl Channel {
 }
 
 /// Takes the socket from standard input, which becomes empty, and reads the spec.
-fn receive() -> std::io::Result<(Channel, Spec)> {
+pub(in crate::sys) fn receive<T: DeserializeOwned>() -> std::io::Result<(UnixStream, T)> {
     // SAFETY: nothing was opened by this process yet, so no descriptor from 3 on has an owner here.
     if unsafe { libc::close_range(3, libc::c_uint::MAX, 0) } != 0 {
         return Err(std::io::Error::last_os_error());
@@ -75,7 +76,8 @@ fn receive() -> std::io::Result<(Channel, Spec)> {
     rustix::stdio::dup2_stdin(fs_err::File::open("/dev/null")?)?;
     let mut text = Vec::new();
     socket.read_to_end(&mut text)?;
-    Ok((Channel(Some(socket)), serde_json::from_slice(&text)?))
+    let spec = serde_json::from_slice(&text)?;
+    Ok((socket, spec))
 }
 
 /// Every step; returns the exit code of the program, unless this process became the program.
@@ -93,7 +95,7 @@ fn prepare(spec: &Spec, channel: &mut Channel) -> Result<i32, Refusal> {
         limits::set_address_space(&spec.limits)?;
         channel.report(&Report::Entered(limits::read_back(&spec.limits)?));
         let Some(call) = &spec.call else { return Ok(0) };
-        return Err(Refusal::at(Kind::Start, call.program.as_str(), command(call).exec()));
+        return Err(become_program(call));
     };
     unshare_all()?;
     follow(farewell, spec.parent)?;
@@ -116,7 +118,7 @@ fn prepare(spec: &Spec, channel: &mut Channel) -> Result<i32, Refusal> {
 }
 
 /// Ends this process when its parent thread ends. Asked again after each change of credentials, which undoes it.
-fn follow(signal: Signal, parent: u32) -> Result<(), Refusal> {
+pub(in crate::sys) fn follow(signal: Signal, parent: u32) -> Result<(), Refusal> {
     set_parent_process_death_signal(Some(signal)).map_err(|error| at("follow the parent's end", error))?;
     let alive = getppid().is_some_and(|pid| pid.as_raw_nonzero().get().unsigned_abs() == parent);
     if alive { Ok(()) } else { Err(at("follow the parent's end", rustix::io::Errno::SRCH)) }
@@ -201,8 +203,13 @@ fn command(call: &Call) -> Command {
     command
 }
 
+/// Becomes the program; returns only why it could not.
+pub(in crate::sys) fn become_program(call: &Call) -> Refusal {
+    Refusal::at(Kind::Start, call.program.as_str(), command(call).exec())
+}
+
 /// Exit code, or 128 + signal number.
-fn code(status: WaitStatus) -> i32 {
+pub(in crate::sys) fn code(status: WaitStatus) -> i32 {
     status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0))
 }
 

@@ -17,6 +17,8 @@ use super::{Mount, Room};
 const OLD: &str = "/.old";
 /// A folder that every machine with processes has: the new root covers it until it becomes the root.
 const STAGE: &str = "/proc";
+/// Where the processes of the room are shown.
+const PROCESSES: &str = "/proc";
 
 /// Makes the room and stands in its root.
 pub(super) fn build(room: &Room) -> Result<(), Refusal> {
@@ -41,6 +43,10 @@ pub(super) fn build(room: &Room) -> Result<(), Refusal> {
     }
     folder("/tmp".into())?;
     mount("tmpfs", "/tmp", "tmpfs", quiet, c"mode=1777").map_err(|error| at("mount /tmp", error))?;
+    // Processes alone, and nothing else of the kernel: what a compile did is read there.
+    folder(PROCESSES.into())?;
+    let processes = quiet | MountFlags::NOEXEC | MountFlags::RDONLY;
+    mount("proc", PROCESSES, "proc", processes, c"subset=pid").map_err(|error| at("mount /proc", error))?;
     rustix::system::sethostname(b"requal").map_err(|error| at("set the host name", error))?;
     unmount(OLD, UnmountFlags::DETACH).map_err(|error| at("detach the old root", error))?;
     fs_err::remove_dir(OLD).map_err(|error| at("remove the old root's folder", error))?;
