@@ -148,8 +148,11 @@ fn limitations(page: &mut String, build: &Build) -> fmt::Result {
     writeln!(page, "## Not checked\n")?;
     for limitation in &build.limitations {
         let sentence = match limitation {
-            Limitation::InputsFromDepfiles => {
-                "The lists of inputs come from the compilers' own dependency files; failed look-ups were not observed."
+            Limitation::ProbesNotRecorded => {
+                "The lists of inputs hold what compilers opened; what they looked for in vain is not in the receipt."
+            }
+            Limitation::ObservationIncomplete => {
+                "At least one step could not be observed completely; its inputs are those of its dependency file."
             }
             Limitation::NotSandboxed => "The compiles could read any file of the machine.",
             Limitation::NotExecutedOnGpu => "No kernel ran on a GPU: the build needs none and used none.",

@@ -261,8 +261,10 @@ pub enum Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Limitation {
-    /// Input lists come from depfiles: failed probes and listed folders were not observed.
-    InputsFromDepfiles,
+    /// Input lists hold what was opened: failed probes and listed folders are not in the receipt.
+    ProbesNotRecorded,
+    /// At least one step could not be observed completely; its inputs are those of its dependency file.
+    ObservationIncomplete,
     /// The compiles were not fenced in: bit-identity is claimed for one real path only.
     NotSandboxed,
     /// No kernel ran on a GPU.

@@ -155,7 +155,7 @@ fn build_on_disk(scratch: &Utf8Path, names: &[&str]) -> RuntimeBuild {
         scope: vec![Scope::Compiled, Scope::Linked, Scope::Loaded],
         claims: vec![Claim::RebuildIsBitIdentical],
         limitations: vec![
-            Limitation::InputsFromDepfiles,
+            Limitation::ProbesNotRecorded,
             Limitation::NotExecutedOnGpu,
             Limitation::P2pNotExecuted,
         ],

@@ -71,7 +71,7 @@ fn full() -> Value {
     build["host_compiler"]["programs"] = json!([{"name": "as", "path": "/usr/bin/as", "sha256": sha256}]);
     build["claims"] = json!(["REBUILD_IS_BIT_IDENTICAL", "NOTHING_WRITTEN_OUTSIDE_SCRATCH"]);
     build["limitations"] =
-        json!(["INPUTS_FROM_DEPFILES", "NOT_SANDBOXED", "NOT_EXECUTED_ON_GPU", "P2P_NOT_EXECUTED"]);
+        json!(["PROBES_NOT_RECORDED", "NOT_SANDBOXED", "NOT_EXECUTED_ON_GPU", "P2P_NOT_EXECUTED"]);
     let run = &mut value["predicate"]["run"];
     run["sandbox"] = json!({"mode": "auto", "entered": false, "refused_step": "id-map"});
     let limits = json!({"cpu_affinity": [0, 1], "nice": 19, "jobs": 2, "threads": 1, "address_space_bytes": 51539607552_u64});

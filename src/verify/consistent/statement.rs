@@ -185,7 +185,7 @@ pub(super) fn scope(receipt: &RuntimeBuild) -> Vec<Finding> {
         }
     }
     let rules = [
-        (Limitation::InputsFromDepfiles, true),
+        (Limitation::ProbesNotRecorded, true),
         (Limitation::NotSandboxed, !build.place.sandboxed),
         (Limitation::NotExecutedOnGpu, true),
         (Limitation::P2pNotExecuted, build.trees.iter().any(|tree| &*tree.name == "p2p")),

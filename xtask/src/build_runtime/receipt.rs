@@ -54,8 +54,16 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
 }
 
 fn limitations(results: &Results) -> Vec<record::Limitation> {
-    use record::Limitation::{InputsFromDepfiles, NotExecutedOnGpu, NotSandboxed, P2pNotExecuted};
-    let mut limitations = vec![InputsFromDepfiles];
+    use record::Limitation::{
+        NotExecutedOnGpu, NotSandboxed, ObservationIncomplete, P2pNotExecuted, ProbesNotRecorded,
+    };
+    let mut limitations = vec![ProbesNotRecorded];
+    let observed = |built: &crate::compile::Built| {
+        built.module.observed.is_complete() && built.units.iter().all(|unit| unit.observed.is_complete())
+    };
+    if !results.modules.iter().all(|(_, built)| observed(built)) {
+        limitations.push(ObservationIncomplete);
+    }
     if !results.site.sandboxed {
         limitations.push(NotSandboxed);
     }
