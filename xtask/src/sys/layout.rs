@@ -38,8 +38,11 @@ pub fn put(folder: &Utf8Path, path: &str, content: &[u8], mode: u32, mtime_s: i6
 /// Removes everything below `folder` that is neither kept nor a folder of something kept.
 ///
 /// # Errors
-/// `E-IO`.
+/// `E-TREE-LINK` if `folder` is a link: what it points to is not ours. `E-IO`.
 pub fn remove_others(folder: &Utf8Path, kept: impl Fn(&str) -> bool) -> Outcome<()> {
+    if fs_err::symlink_metadata(folder)?.is_symlink() {
+        return Err(in_the_way(folder));
+    }
     for entry in walkdir::WalkDir::new(folder).min_depth(1).contents_first(true) {
         let entry = entry.map_err(std::io::Error::from)?;
         let relative =
@@ -106,16 +109,15 @@ pub fn link(at: &Utf8Path, target: &Utf8Path) -> Outcome<()> {
     Ok(fs_err::rename(staged, at)?)
 }
 
-/// Makes the folders from `root` down to `parent`; none of them may be a link.
+/// Makes the folders from `root` down to `parent`; none of them, `root` included, may be a link.
 fn plain_folders(root: &Utf8Path, parent: &Utf8Path) -> Outcome<()> {
-    fs_err::create_dir_all(parent)?;
-    let below = parent.ancestors().take_while(|folder| *folder != root);
+    let below = parent.ancestors().take_while(|folder| folder.starts_with(root));
     for folder in below {
-        if fs_err::symlink_metadata(folder)?.is_symlink() {
+        if fs_err::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
             return Err(in_the_way(folder));
         }
     }
-    Ok(())
+    Ok(fs_err::create_dir_all(parent)?)
 }
 
 fn in_the_way(path: &Utf8Path) -> Box<Failure> {
@@ -165,6 +167,17 @@ mod tests {
         assert!(fs_err::read_dir(&outside).unwrap().next().is_none());
         remove_others(&tree, |_| false).unwrap();
         assert!(outside.is_dir() && !tree.join("a").exists());
+    }
+
+    #[test]
+    fn f56_a_tree_that_is_a_link_is_refused_and_what_it_points_to_is_kept() {
+        let (_keep, root) = scratch();
+        put(&root.join("outside"), "precious", b"1", 0o644, 0).unwrap();
+        symlink(root.join("outside"), root.join("tree")).unwrap();
+        let tree = root.join("tree");
+        assert_eq!(put(&tree, "a/b.h", b"1", 0o644, 0).unwrap_err().code, "E-TREE-LINK");
+        assert_eq!(remove_others(&tree, |_| false).unwrap_err().code, "E-TREE-LINK");
+        assert!(root.join("outside/precious").exists() && !root.join("outside/a").exists());
     }
 
     #[test]
