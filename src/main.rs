@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use requal::verify_command::{self, Format, Verify};
+use requal::verify_command::{self, Verify};
 
 /// Checks what was built and from what, without trusting who built it.
 #[derive(Parser)]
@@ -21,18 +21,6 @@ enum Command {
 
 fn main() -> ExitCode {
     let Command::Verify(arguments) = Cli::parse().command;
-    match verify_command::run(&arguments) {
-        Ok((text, exit)) => {
-            anstream::print!("{text}");
-            ExitCode::from(exit.code())
-        }
-        Err(failure) => {
-            let text = verify_command::shown(&failure, arguments.format);
-            match arguments.format {
-                Format::Text => anstream::eprint!("{text}"),
-                Format::Json => anstream::print!("{text}"),
-            }
-            ExitCode::from(failure.exit.code())
-        }
-    }
+    let outcome = verify_command::run(&arguments);
+    ExitCode::from(verify_command::print(outcome, arguments.format).code())
 }

@@ -1,5 +1,7 @@
 //! The command `verify`, the same in `requal` and in `cargo xtask`.
 
+use std::io::Write as _;
+
 use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum};
 
@@ -52,6 +54,24 @@ pub fn run(arguments: &Verify) -> Outcome<(String, Exit)> {
         })?,
     };
     Ok((text, verdict.exit()))
+}
+
+/// Prints what a command said or why it refused, and gives the exit code: an outcome that could not be printed is no
+/// outcome (exit 3), and a reader that went away is not our fault.
+#[must_use]
+pub fn print(outcome: Outcome<(String, Exit)>, format: Format) -> Exit {
+    let (text, exit, to_stdout) = match outcome {
+        Ok((text, exit)) => (text, exit, true),
+        Err(failure) => (shown(&failure, format), failure.exit, format == Format::Json),
+    };
+    let printed = match to_stdout {
+        true => anstream::stdout().write_all(text.as_bytes()).and_then(|()| anstream::stdout().flush()),
+        false => anstream::stderr().write_all(text.as_bytes()),
+    };
+    match printed {
+        Err(error) if to_stdout && error.kind() != std::io::ErrorKind::BrokenPipe => Exit::CouldNotJudge,
+        _ => exit,
+    }
 }
 
 /// What standard error, or in JSON standard output, gets for `failure`.

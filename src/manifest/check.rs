@@ -6,42 +6,85 @@ use super::{Flag, Manifest, Module};
 use crate::tree::is_clean_path;
 use crate::{Failure, Failures, Outcome};
 
-/// Flags that the build sets itself, or that would open what it keeps closed: outputs, targets, the host compiler,
-/// dependency output, seeds, kept intermediates, separate compilation, options from files.
-const RESERVED: [&str; 33] = [
-    "-o",
-    "--output",
-    "-c",
-    "--compile",
-    "-E",
-    "--preprocess",
-    "-M",
-    "--generate",
-    "-ccbin",
-    "--compiler-bindir",
-    "-arch",
-    "--gpu-architecture",
-    "-code",
-    "--gpu-code",
-    "-gencode",
-    "-rdc",
-    "--relocatable-device-code",
-    "-dc",
-    "--device-c",
-    "-dlto",
-    "--dlink",
-    "-keep",
-    "--keep",
-    "-objtemp",
-    "--objdir",
-    "-frandom-seed",
-    "-t",
-    "--threads",
-    "-split-compile",
-    "--split-compile",
-    "-optf",
-    "--options",
-    "-x",
+/// Flags, without their dashes, that the build sets itself, or that would open what it keeps closed: outputs, targets, the
+/// host compiler, dependency output, seeds, kept intermediates, other phases, separate compilation, options or sources
+/// from files, plug-ins and other tools.
+const RESERVED: [&str; 75] = [
+    "o",
+    "output-file",
+    "c",
+    "compile",
+    "E",
+    "preprocess",
+    "S",
+    "ptx",
+    "cubin",
+    "fatbin",
+    "ltoir",
+    "optix-ir",
+    "run",
+    "lib",
+    "link",
+    "clean",
+    "dryrun",
+    "dry-run",
+    "ccbin",
+    "compiler-bindir",
+    "arch",
+    "gpu-architecture",
+    "code",
+    "gpu-code",
+    "gencode",
+    "generate-code",
+    "rdc",
+    "relocatable-device-code",
+    "dc",
+    "device-c",
+    "dw",
+    "dlto",
+    "lto",
+    "gen-opt-lto",
+    "dlink",
+    "device-link",
+    "dlink-time-opt",
+    "keep",
+    "keep-dir",
+    "save-temps",
+    "objtemp",
+    "objdir-as-tempdir",
+    "objdir",
+    "odir",
+    "output-directory",
+    "frandom-seed",
+    "t",
+    "threads",
+    "split-compile",
+    "split-compile-extended",
+    "Ofc",
+    "optf",
+    "options-file",
+    "x",
+    "time",
+    "include",
+    "pre-include",
+    "imacros",
+    "include-pch",
+    "pch",
+    "use-pch",
+    "create-pch",
+    "pch-dir",
+    "specs",
+    "wrapper",
+    "fplugin",
+    "B",
+    "dependency-output",
+    "dependency-target-name",
+    "idp",
+    "ddp",
+    "dumpbase",
+    "dumpdir",
+    "forward-unknown-to-host-compiler",
+    "forward-unknown-opts",
 ];
 
 /// Collects every fault of `manifest`; `path` is named in each.
@@ -76,13 +119,22 @@ impl Faults<'_> {
 }
 
 fn check_flag(faults: &mut Faults<'_>, key: &str, flag: &Flag) {
-    let name = flag.value.split('=').next().unwrap_or_default();
-    let joined_dash_m = name.starts_with("-M") && key == "flag";
-    if RESERVED.contains(&name) || joined_dash_m || name.starts_with("--generate-") {
+    // A host compiler's arguments ride on one token, parted by commas: -Xcompiler=-fPIC,-include,x.h.
+    let opens = |part: &str| {
+        let bare = part.trim_start_matches('-');
+        part.starts_with('@')
+            || (part.starts_with('-') && RESERVED.contains(&bare))
+            || (key == "flag" && part.starts_with("-M"))
+            || (key == "flag" && part.starts_with("--generate-"))
+    };
+    if flag.value.split([',', '=']).any(opens) || flag.value == "-Xptxas=-v" {
         faults.add(key, "a flag that the build does not set itself, and that keeps it closed", &flag.value);
     }
-    if flag.value.starts_with('@') || flag.value.is_empty() || flag.value.contains(['\n', '\0', '$', '\\']) {
-        faults.add(key, "one plain argument: no response file, no `$`, `\\` or newline", &flag.value);
+    if flag.value.starts_with('@')
+        || flag.value.is_empty()
+        || !flag.value.chars().all(|c| c.is_ascii_graphic() && !"$\\".contains(c))
+    {
+        faults.add(key, "one plain argument: no response file, no blank, `$` or `\\`", &flag.value);
     }
     if flag.value.contains("native") {
         faults.add(key, "a flag whose meaning does not depend on the machine", &flag.value);

@@ -6,6 +6,8 @@ mod contents;
 mod layout;
 mod wheels;
 
+use camino::Utf8Path;
+
 use layout::{Item, Layout};
 
 use super::{Check, Finding, Kind, Level, Request, State};
@@ -72,7 +74,7 @@ pub(super) fn check(receipt: &RuntimeBuild, request: &Request) -> Outcome<Vec<Ch
         None => checks.extend([WHEELS, WHEEL_CONTENTS].map(not_run)),
     }
     match layout {
-        Some(layout) => checks.extend(scratch(receipt, &layout)?),
+        Some(layout) => checks.extend(scratch(receipt, &layout, &request.receipts)?),
         None => checks.extend(
             [TOOLCHAIN, TREES, OBJECTS, OBJECT_CONTENTS, MODULES, MODULE_CONTENTS, SYSTEM].map(not_run),
         ),
@@ -84,7 +86,7 @@ pub(super) fn check(receipt: &RuntimeBuild, request: &Request) -> Outcome<Vec<Ch
 }
 
 /// Every check that needs the scratch.
-fn scratch(receipt: &RuntimeBuild, layout: &Layout<'_>) -> Outcome<Vec<Check>> {
+fn scratch(receipt: &RuntimeBuild, layout: &Layout<'_>, receipts: &Utf8Path) -> Outcome<Vec<Check>> {
     let build = &receipt.predicate.build;
     let mut checks = toolchain(build, layout)?;
     checks.extend(trees(build, layout)?);
@@ -95,7 +97,7 @@ fn scratch(receipt: &RuntimeBuild, layout: &Layout<'_>) -> Outcome<Vec<Check>> {
     checks.extend(judged(MODULES, build.modules.len(), modules.bytes));
     checks.extend(judged(MODULE_CONTENTS, modules.count, modules.contents));
     let lists =
-        [(LOGS, layout::log_items(receipt, layout), false), (SYSTEM, layout::system_items(build), true)];
+        [(LOGS, layout::log_items(receipt, receipts), false), (SYSTEM, layout::system_items(build), true)];
     for (kind, items, system) in lists.into_iter().filter(|(_, items, _)| !items.is_empty()) {
         checks.extend(compared(kind, &items, system, vec![]));
     }

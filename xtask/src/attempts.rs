@@ -16,8 +16,22 @@ pub struct Attempt {
     pub started_on: String,
     /// The exit code with which it ended.
     pub exit: u8,
-    /// The refusal, as it was printed.
+    /// Its code, such as `E-BUILD`.
+    pub code: String,
+    /// The refusal, as it was printed: it names paths and stays in the scratch.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub refusal: String,
+}
+
+impl Attempt {
+    /// What of it is published: everything but the words, which name paths of the machine.
+    ///
+    /// # Errors
+    /// `E-IO`.
+    pub fn public(&self) -> Outcome<Vec<u8>> {
+        let public = Self { refusal: String::new(), ..self.clone() };
+        Ok(serde_json::to_vec_pretty(&public).map_err(std::io::Error::from)?)
+    }
 }
 
 /// An attempt and the file that keeps it.
@@ -25,10 +39,6 @@ pub struct Attempt {
 pub struct Kept {
     /// File name below [`FOLDER`].
     pub file: String,
-    /// SHA-256 of the file.
-    pub sha256: Digest,
-    /// Size of the file.
-    pub size_bytes: u64,
     /// What it says.
     pub attempt: Attempt,
 }
@@ -41,6 +51,7 @@ pub fn keep(scratch: &Utf8Path, started_on: &str, failure: &Failure) -> Outcome<
     let attempt = Attempt {
         started_on: started_on.to_owned(),
         exit: failure.exit.code(),
+        code: failure.code.to_owned(),
         refusal: failure.to_string(),
     };
     let json = serde_json::to_vec_pretty(&attempt).map_err(std::io::Error::from)?;
@@ -67,7 +78,7 @@ pub fn all(scratch: &Utf8Path) -> Outcome<Vec<Kept>> {
                 .hint(format!("look at it, then remove it: rm {path}"))
         })?;
         let file = path.file_name().unwrap_or_default().to_owned();
-        kept.push(Kept { file, sha256: Digest::of(&bytes), size_bytes: bytes.len() as u64, attempt });
+        kept.push(Kept { file, attempt });
     }
     kept.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(kept)

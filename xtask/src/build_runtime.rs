@@ -17,7 +17,7 @@ use requal::{Digest, Failure, Outcome, command};
 use crate::compile::{self, Built, Site};
 use crate::load::{self, Loadable, Order};
 use crate::sys::sandbox::{self, Mode};
-use crate::sys::{clock, env, fs, proc, random, scratch};
+use crate::sys::{clock, env, fs, layout, proc, random, scratch};
 use crate::trees::{self, SourceTree};
 use crate::unpack::{self, Toolchain};
 use crate::{attempts, fetch, preflight, say, worker};
@@ -53,12 +53,12 @@ pub struct Options {
 pub struct Inputs {
     /// The pinned packages.
     pub lock: Lock,
-    /// Digest of the lock file.
-    pub lock_sha256: Digest,
+    /// The lock file as it was read.
+    pub lock_text: String,
     /// The manifest, with profile and targets applied.
     pub manifest: Manifest,
-    /// Digest of the manifest file.
-    pub manifest_sha256: Digest,
+    /// The manifest file as it was read.
+    pub manifest_text: String,
     /// The source trees, bases first.
     pub trees: Vec<SourceTree>,
 }
@@ -109,13 +109,7 @@ pub fn inputs(options: &Options) -> Outcome<Inputs> {
     let manifest =
         manifest.choose(options.manifest.as_str(), options.profile.as_deref(), &options.targets)?;
     let trees = trees::collect(&options.repository, &manifest)?;
-    Ok(Inputs {
-        lock,
-        lock_sha256: Digest::of(lock_text.as_bytes()),
-        manifest,
-        manifest_sha256: Digest::of(manifest_text.as_bytes()),
-        trees,
-    })
+    Ok(Inputs { lock, lock_text, manifest, manifest_text, trees })
 }
 
 fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
@@ -148,10 +142,10 @@ fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
         let built = compile::build(&site, tree, &plan)?;
         modules.push((plan, built));
     }
-    let placed = place_modules(scratch, &modules)?;
     say::stage("load every module alone, and all in every order");
     let worker = worker::find(&options.repository)?;
-    let load_orders = load::check(&worker, &placed, &cudart(&toolchain)?)?;
+    let load_orders = load::check(&worker, &loadables(&modules)?, &cudart(&toolchain)?)?;
+    place_modules(scratch, &modules)?;
     let applied = modules.iter().find_map(|(_, built)| built.applied.clone());
     let results = Results {
         started_on: started_on.to_owned(),
@@ -188,7 +182,9 @@ fn site(
         place,
         sandboxed,
         toolchain: toolchain.root.clone(),
+        toolchain_tree: toolchain.tree.clone(),
         toolchain_sha256: toolchain.tree.digest(),
+        host_sha256: compile::room::host_digest(&preflight.host),
         ninja: ninja(&inputs.lock)?,
         host: preflight.host.clone(),
         limits,
@@ -208,10 +204,19 @@ fn ninja(lock: &Lock) -> Outcome<String> {
     Ok(format!("ninja-{}.data/scripts/ninja", package.version))
 }
 
-/// Copies each module to its final place; what is equal stays untouched.
-fn place_modules(scratch: &Utf8Path, modules: &[(ModulePlan, Built)]) -> Outcome<Vec<Loadable>> {
+/// The modules where they were linked; they get their final place once they have been loaded.
+fn loadables(modules: &[(ModulePlan, Built)]) -> Outcome<Vec<Loadable>> {
+    let loadable = |(plan, built): &(ModulePlan, Built)| {
+        let path = built.folder.join(format!("{}.so", plan.module.name)).canonicalize_utf8()?;
+        Ok(Loadable { name: Some(plan.module.name.clone()), path, sha256: built.module.sha256 })
+    };
+    modules.iter().map(loadable).collect()
+}
+
+/// Copies each module to its final place and removes others; what is equal stays untouched.
+fn place_modules(scratch: &Utf8Path, modules: &[(ModulePlan, Built)]) -> Outcome<()> {
     let folder = scratch.join("modules");
-    let mut placed = Vec::new();
+    let mut files = Vec::new();
     for (plan, built) in modules {
         let file = format!("{}.so", plan.module.name);
         let bytes = fs_err::read(built.folder.join(&file))?;
@@ -219,10 +224,9 @@ fn place_modules(scratch: &Utf8Path, modules: &[(ModulePlan, Built)]) -> Outcome
             return Err(compile::unrecorded(&file));
         }
         fs::write_if_other(&folder.join(&file), &bytes)?;
-        let path = folder.join(&file).canonicalize_utf8()?;
-        placed.push(Loadable { name: Some(plan.module.name.clone()), path, sha256: built.module.sha256 });
+        files.push(file);
     }
-    Ok(placed)
+    layout::remove_others(&folder, |path| files.iter().any(|file| file == path))
 }
 
 fn cudart(toolchain: &Toolchain) -> Outcome<Loadable> {

@@ -150,20 +150,7 @@ fn repository() -> Utf8PathBuf {
 #[must_use]
 pub fn run(cli: &Cli) -> u8 {
     say::set(cli.verbose, cli.quiet);
-    match dispatch(cli) {
-        Ok((text, exit)) => {
-            anstream::print!("{text}");
-            exit.code()
-        }
-        Err(failure) => {
-            let text = verify_command::shown(&failure, cli.format);
-            match cli.format {
-                Format::Text => anstream::eprint!("{text}"),
-                Format::Json => anstream::print!("{text}"),
-            }
-            failure.exit.code()
-        }
-    }
+    verify_command::print(dispatch(cli), cli.format).code()
 }
 
 fn dispatch(cli: &Cli) -> Outcome<(String, Exit)> {

@@ -37,8 +37,12 @@ pub struct Site {
     pub sandboxed: bool,
     /// Root of the toolchain tree on this machine.
     pub toolchain: Utf8PathBuf,
+    /// The toolchain tree's files.
+    pub toolchain_tree: requal::tree::Tree,
     /// Digest of the toolchain tree.
     pub toolchain_sha256: Digest,
+    /// Digest of the host compiler: its programs, and the names of all files in its include folders.
+    pub host_sha256: Digest,
     /// Ninja, relative to the toolchain.
     pub ninja: String,
     /// The host compiler.
@@ -153,7 +157,7 @@ impl Work<'_> {
         key(KeyParts {
             argv,
             environment: &command::environment(&self.site.limits),
-            trees: [self.site.toolchain_sha256, tree, room::host_digest(&self.site.host)],
+            trees: [self.site.toolchain_sha256, tree, self.site.host_sha256],
             place: [&place.toolchain, &place.tree, &place.build, &place.host],
         })
     }
@@ -165,6 +169,7 @@ impl Work<'_> {
         let good = |r: &UnitRecord| {
             r.key == key
                 && self.is(&unit.object, r.object_sha256, r.depfile_sha256)
+                && self.listed(&r.inputs)
                 && unchanged(&r.inputs, checked)
         };
         self.keep_or_remove(&unit.object, record.filter(good))
@@ -175,7 +180,10 @@ impl Work<'_> {
         let record: Option<ModuleRecord> = self.record(&file);
         let key = self.module_key(units);
         let good = |r: &ModuleRecord| {
-            r.key == key && self.is(&file, r.sha256, r.depfile_sha256) && unchanged(&r.inputs, checked)
+            r.key == key
+                && self.is(&file, r.sha256, r.depfile_sha256)
+                && self.listed(&r.inputs)
+                && unchanged(&r.inputs, checked)
         };
         self.keep_or_remove(&file, record.filter(good))
     }
@@ -192,6 +200,20 @@ impl Work<'_> {
     fn record<T: DeserializeOwned>(&self, output: &str) -> Option<T> {
         let bytes = fs_err::read(wrap::record_path(&self.folder, output)).ok()?;
         serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Whether every recorded file of the trees is the one that the trees list: a file that was changed while a compile
+    /// read it, and put back after, made an object that nobody may keep.
+    fn listed(&self, inputs: &[Input]) -> bool {
+        let lists = |tree: &requal::tree::Tree, input: &Input| {
+            let at = tree.files.binary_search_by(|file| file.path.as_str().cmp(&*input.path));
+            at.is_ok_and(|at| tree.files[at].sha256 == input.sha256)
+        };
+        inputs.iter().all(|input| match input.root {
+            Root::Tree => lists(&self.tree.tree, input),
+            Root::Toolchain => lists(&self.site.toolchain_tree, input),
+            Root::System => true,
+        })
     }
 
     /// Whether `output` and the kept copy of its dependency file have these digests.

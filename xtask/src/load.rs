@@ -83,7 +83,7 @@ fn load(worker: &Utf8Path, order: &[&Loadable], cudart: &Loadable) -> Outcome<()
         )
         .expected("each answers with its own marker; no driver library mapped, no GPU device open")
         .found(found)
-        .hint(format!("printf '%s\\n' '{request}' | {}", call.command_line()))
+        .hint(format!("printf '%s\\n' '{request}' | ({})", call.command_line()))
     };
     let answer = ended.output.lines().next().unwrap_or_default();
     match serde_json::from_str(answer) {

@@ -1,5 +1,6 @@
 //! Words on standard error while a command runs: its stages, with `-v` the commands it starts too, with `-q` nothing.
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicI8, Ordering};
 
 /// How much is said: -1 nothing, 0 stages, 1 commands too.
@@ -20,13 +21,14 @@ pub fn stages() -> bool {
 /// Says that a stage begins or what it found.
 pub fn stage(words: &str) {
     if stages() {
-        anstream::eprintln!("{words}");
+        // A closed standard error is no reason to stop a build.
+        let _ = writeln!(anstream::stderr(), "{words}");
     }
 }
 
 /// Says which command is started, ready to paste.
 pub fn command(line: impl FnOnce() -> String) {
     if LEVEL.load(Ordering::Relaxed) > 0 {
-        anstream::eprintln!("+ {}", line());
+        let _ = writeln!(anstream::stderr(), "+ {}", line());
     }
 }

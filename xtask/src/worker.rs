@@ -1,7 +1,7 @@
 //! Finding the worker: beside our own binary, made by the same cargo if that started us.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use requal::{Exit, Failure, Outcome};
+use requal::{Failure, Outcome};
 
 use crate::sys::env;
 use crate::sys::proc::{Call, own_binary};
@@ -24,7 +24,11 @@ pub fn find(repository: &Utf8Path) -> Outcome<Utf8PathBuf> {
         let call = Call { env: environment.clone(), ..Call::new(cargo.as_str().into(), &args, repository) };
         let ended = call.run()?;
         if ended.code != 0 {
-            return Err(call.failed(Exit::BuildFailed, "E-WORKER-BUILD", &ended));
+            // The environment is the caller's own, so the call is not shown.
+            return Err(Failure::build_failed("E-WORKER-BUILD", format!("cargo cannot build {NAME}"))
+                .expected("exit code 0")
+                .found(ended.output.trim_end())
+                .hint(format!("cargo build --package {NAME}")));
         }
     }
     if !worker.is_file() {

@@ -117,7 +117,7 @@ impl Step {
         let read = self.read_files(&observed)?;
         let record = UnitRecord {
             key: self.key,
-            inputs: inputs::hash(&read, &self.place, &self.system)?,
+            inputs: inputs::hash(&read, &[], &self.place, &self.system)?,
             observed,
             depfile_sha256: self.keep_rule(&read)?,
             object_sha256: Digest::of(&bytes),
@@ -190,6 +190,12 @@ impl Step {
         Ok(fs_err::remove_dir_all(self.folder())?)
     }
 
+    /// The files of the build folder that the command names: a link's objects.
+    fn objects(&self) -> Vec<String> {
+        let resolved = self.argv.iter().map(|token| self.place.resolve(token, &self.output));
+        resolved.filter(|token| Utf8Path::new(token).starts_with(&self.place.build)).collect()
+    }
+
     fn build(&self) -> &Utf8Path {
         Utf8Path::new(&self.place.build)
     }
@@ -214,7 +220,7 @@ impl Link {
         let read = step.read_files(&observed)?;
         let record = ModuleRecord {
             key: step.key,
-            inputs: inputs::hash(&read, &step.place, &step.system)?,
+            inputs: inputs::hash(&read, &step.objects(), &step.place, &step.system)?,
             observed,
             depfile_sha256: step.keep_rule(&read)?,
             sha256: Digest::of(&bytes),

@@ -29,10 +29,6 @@ impl Layout<'_> {
     pub(super) fn module(&self, file: &str) -> Utf8PathBuf {
         self.0.join("modules").join(file)
     }
-
-    pub(super) fn log(&self, file: &str) -> Utf8PathBuf {
-        self.0.join("receipts").join(file)
-    }
 }
 
 /// One file and what the receipt says of it.
@@ -86,7 +82,7 @@ pub(super) fn module_items(build: &Build, layout: &Layout<'_>) -> Vec<Item> {
     build.modules.iter().enumerate().map(of).collect()
 }
 
-pub(super) fn log_items(receipt: &RuntimeBuild, layout: &Layout<'_>) -> Vec<Item> {
+pub(super) fn log_items(receipt: &RuntimeBuild, receipts: &Utf8Path) -> Vec<Item> {
     let run = &receipt.predicate.run;
     let logs = run
         .logs
@@ -96,7 +92,7 @@ pub(super) fn log_items(receipt: &RuntimeBuild, layout: &Layout<'_>) -> Vec<Item
     let attempts = run.attempts.iter().enumerate();
     let attempts = attempts.map(|(i, log)| (format!("attempts/{i}"), &log.file, log.sha256, log.size_bytes));
     let of = |(at, file, sha256, size_bytes): (String, &crate::receipt::RelativePath, Digest, u64)| Item {
-        path: layout.log(file),
+        path: receipts.join(&**file),
         sha256,
         size_bytes: Some(size_bytes),
         mode: None,

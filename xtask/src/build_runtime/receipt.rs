@@ -16,9 +16,8 @@ use crate::{attempts, trees};
 /// Writes the receipt, what it names beside it, and RUNTIME.md.
 pub(super) fn write(options: &Options, results: &Results) -> Outcome<Shown> {
     let folder = options.receipts.clone().unwrap_or_else(|| options.scratch.join("receipts"));
-    fs::write(&folder.join(LOCK), &fs_err::read(options.repository.join(LOCK))?)?;
-    let manifest = fs_err::read(options.repository.join(&options.manifest))?;
-    fs::write(&folder.join(file_name(&options.manifest)), &manifest)?;
+    fs::write(&folder.join(LOCK), results.inputs.lock_text.as_bytes())?;
+    fs::write(&folder.join(file_name(&options.manifest)), results.inputs.manifest_text.as_bytes())?;
     let receipt = RuntimeBuild::new(build(options, results)?, run(options, results, &folder)?);
     let path = folder.join(record::FILE);
     fs::write(&path, &json::write(&receipt)?)?;
@@ -30,10 +29,13 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
     let inputs = InputTable::of(results);
     Ok(record::Build {
         tool: record::Tool { name: name("requal")?, version: name(env!("CARGO_PKG_VERSION"))? },
-        lock: record::NamedFile { file: path(LOCK)?, sha256: results.inputs.lock_sha256 },
+        lock: record::NamedFile {
+            file: path(LOCK)?,
+            sha256: Digest::of(results.inputs.lock_text.as_bytes()),
+        },
         manifest: record::NamedFile {
             file: path(file_name(&options.manifest))?,
-            sha256: results.inputs.manifest_sha256,
+            sha256: Digest::of(results.inputs.manifest_text.as_bytes()),
         },
         wheels: wheels(results)?,
         toolchain: toolchain(results),
@@ -326,11 +328,12 @@ fn failed_attempts(options: &Options, receipts: &Utf8Path) -> Outcome<Vec<record
     let mut recorded = Vec::new();
     for kept in attempts::all(&options.scratch)? {
         let file = format!("{}/{}", attempts::FOLDER, kept.file);
-        fs::write(&receipts.join(&file), &fs_err::read(options.scratch.join(&file))?)?;
+        let public = kept.attempt.public()?;
+        fs::write(&receipts.join(&file), &public)?;
         recorded.push(record::Attempt {
             file: path(&file)?,
-            sha256: kept.sha256,
-            size_bytes: kept.size_bytes,
+            sha256: Digest::of(&public),
+            size_bytes: public.len() as u64,
             exit: kept.attempt.exit,
         });
     }

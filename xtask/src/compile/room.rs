@@ -103,11 +103,19 @@ pub(super) fn ninja_call(site: &Site, args: &[&str]) -> Call {
     Call { env: environment, ..Call::new(program.as_str().into(), args, site.place.build.as_str().into()) }
 }
 
-/// Digest of the host compiler's programs.
-pub(super) fn host_digest(host: &HostCompiler) -> Digest {
+/// Digest of the host compiler's programs, and of the names below its include folders: an added header can hide another.
+pub(crate) fn host_digest(host: &HostCompiler) -> Digest {
     let mut hasher = Hasher::new();
     for program in &host.programs {
         hasher.update(format!("{}\0{}\0{}\0", program.name, program.path, program.sha256).as_bytes());
+    }
+    let folders =
+        host.mounts.iter().filter(|path| path.as_str().contains("include") || path.as_str().contains("gcc"));
+    for folder in folders {
+        for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok) {
+            hasher.update(entry.path().as_os_str().as_encoded_bytes());
+            hasher.update(b"\0");
+        }
     }
     hasher.finish()
 }

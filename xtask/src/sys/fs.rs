@@ -17,6 +17,8 @@ pub fn write(path: &Utf8Path, bytes: &[u8]) -> Outcome<()> {
     fs_err::create_dir_all(folder)?;
     let mut file = NamedTempFile::with_prefix_in(".part-", folder)?;
     file.write_all(bytes)?;
+    // Others may read what is published, whatever the umask.
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
     file.as_file().sync_data()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())

@@ -29,6 +29,10 @@ pub fn watch() -> Outcome<()> {
                 // A child that has ended meanwhile is no error.
                 let _ = pidfd_send_signal(child, if again { Signal::KILL } else { Signal::TERM });
             }
+            if again {
+                // The main thread may stand in a call that never returns; what has its name is whole anyway.
+                std::process::exit(Exit::Interrupted.code().into());
+            }
         }
     });
     Ok(())

@@ -5,6 +5,8 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::{Exit, Failure, Outcome};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -178,7 +180,10 @@ impl Ended {
 /// A log is read while it grows, so it has its name from the start.
 fn create_log(path: &Utf8Path) -> Outcome<std::fs::File> {
     fs_err::create_dir_all(path.parent().unwrap_or(Utf8Path::new(".")))?;
-    Ok(fs_err::OpenOptions::new().create(true).write(true).truncate(true).open(path)?.into_parts().0)
+    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
+    let mut options = fs_err::OpenOptions::new();
+    options.create(true).write(true).truncate(true).custom_flags(flags);
+    Ok(options.open(path)?.into_parts().0)
 }
 
 fn tail(path: &Utf8Path) -> Outcome<String> {

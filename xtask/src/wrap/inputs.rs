@@ -28,14 +28,20 @@ pub(super) fn opened(observed: &Observation, place: &Place) -> Outcome<Vec<Strin
     Ok(files.map(named).collect())
 }
 
-/// Sorts `paths` under their roots and hashes each; what this build made itself is left out.
+/// Sorts `paths` under their roots and hashes each. The objects that a link was told to read are `made` by this build and
+/// left out; anything else in the build folder lies under no declared root.
 ///
 /// # Errors
 /// `E-INPUT-STRAY` with every path that lies under no declared root, `E-INPUT-NAME` for one that no record can hold.
-pub(super) fn hash(paths: &[String], place: &Place, system: &[String]) -> Outcome<Vec<Input>> {
+pub(super) fn hash(
+    paths: &[String],
+    made: &[String],
+    place: &Place,
+    system: &[String],
+) -> Outcome<Vec<Input>> {
     let mut inputs = Vec::new();
     let mut strays = Vec::new();
-    for path in paths.iter().filter(|path| !Utf8Path::new(path).starts_with(&place.build)) {
+    for path in paths.iter().filter(|path| !made.contains(path)) {
         match root(path, place, system) {
             Some((root, relative)) => {
                 let (sha256, size_bytes) = Digest::of_reader(fs_err::File::open(path)?)?;
@@ -106,7 +112,7 @@ mod tests {
             assert_eq!(at(stray), None, "{stray}");
         }
         let both = ["/opt/cuda/a.h".to_owned(), "/opt/cuda/b.h".to_owned()];
-        let failure = hash(&both, &place, &system).unwrap_err();
+        let failure = hash(&both, &[], &place, &system).unwrap_err();
         assert_eq!((failure.code, failure.related.len()), ("E-INPUT-STRAY", 1));
     }
 }
