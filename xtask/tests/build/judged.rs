@@ -84,8 +84,11 @@ fn a_compile_that_fails_is_shown_in_the_compilers_own_words_and_kept_for_the_nex
     fixture.build(&[]);
     let attempts = fixture.receipt().predicate.run.attempts;
     assert_eq!((attempts.len(), attempts[0].exit), (1, 4));
-    let kept = fixture.scratch.join("receipts").join(attempts[0].file.to_string());
-    assert!(fs_err::read_to_string(kept).unwrap().contains("identifier \\\"missing\\\" is undefined"));
+    let file = attempts[0].file.to_string();
+    let kept = fs_err::read_to_string(fixture.scratch.join(&file)).unwrap();
+    assert!(kept.contains("identifier \\\"missing\\\" is undefined"));
+    let published = fs_err::read_to_string(fixture.scratch.join("receipts").join(file)).unwrap();
+    assert!(published.contains("E-BUILD") && !published.contains(fixture.scratch.as_str()), "{published}");
 }
 
 #[test]
