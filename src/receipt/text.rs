@@ -243,7 +243,7 @@ mod tests {
             "/home/someone/x",
             "-I/home/someone",
             "-I/scratch/x",
-            "--out=/work/x",
+            "--out=/srv/x",
             "GPU-5ca1ab1e-0000",
             "me@host.example",
         ] {
