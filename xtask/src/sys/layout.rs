@@ -63,10 +63,7 @@ pub fn remove_others(folder: &Utf8Path, kept: impl Fn(&str) -> bool) -> Outcome<
 /// # Errors
 /// `E-IO`.
 pub fn fresh_folder(folder: &Utf8Path) -> Outcome<()> {
-    match fs_err::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
+    super::fs::remove(folder)?;
     fs_err::create_dir_all(folder)?;
     Ok(fs_err::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?)
 }
