@@ -59,6 +59,16 @@ impl Place {
             .replace("${host}", &self.host)
     }
 
+    /// `text` with each path of the place replaced by its name: the inverse of [`Place::resolve`].
+    #[must_use]
+    pub fn named(&self, text: &str, object: &str) -> String {
+        text.replace(&self.unit_folder(object), "${unit}")
+            .replace(&self.toolchain, "${toolchain}")
+            .replace(&self.tree, "${tree}")
+            .replace(&self.build, "${build}")
+            .replace(&self.host, "${host}")
+    }
+
     /// The folder that one compile writes to and that is empty before it.
     #[must_use]
     pub fn unit_folder(&self, object: &str) -> String {

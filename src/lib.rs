@@ -3,11 +3,13 @@
 //! neither clock nor environment.
 #![forbid(unsafe_code)]
 
+pub mod closure;
 pub mod command;
 pub mod depfile;
 pub mod digest;
 pub mod failure;
 pub mod fatbin;
+pub mod grammar;
 pub mod json;
 pub mod judge;
 pub mod limits;
@@ -18,6 +20,7 @@ pub mod parallel;
 pub mod plan;
 pub mod ptxas;
 pub mod receipt;
+pub mod reuse;
 pub mod runtime_md;
 pub mod schema;
 pub mod target;

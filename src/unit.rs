@@ -1,11 +1,14 @@
 //! The record that a compile leaves beside its object: what it was, what it read and what came out.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
+use crate::closure::Closure;
 use crate::digest::Hasher;
-use crate::observation::Observation;
-use crate::receipt::{Input, Kernel};
+use crate::receipt::Kernel;
+use crate::reuse::{Bar, Decided, Invocation, Recorded};
 use crate::target::Target;
 
 /// The record of one compile, kept beside the object in the build folder.
@@ -14,10 +17,15 @@ use crate::target::Target;
 pub struct UnitRecord {
     /// Digest of everything that the compile is a function of ([`key`]).
     pub key: Digest,
-    /// Files that it read, as it was observed and by its dependency file, sorted.
-    pub inputs: Vec<Input>,
-    /// What it asked of the file system outside of its own folder. With a gap in it nothing may be certified.
-    pub observed: Observation,
+    /// How it was called.
+    pub invocation: Invocation,
+    /// What it depended on, as it was observed and by its dependency file; of a reused object what the other tree's compile
+    /// depended on, found equal for this one.
+    pub closure: Closure,
+    /// Why it may not be certified.
+    pub bars: Vec<Bar>,
+    /// Whether it was compiled or reused, and why.
+    pub decided: Decided,
     /// SHA-256 of the kept copy of the dependency file that Ninja was given.
     pub depfile_sha256: Digest,
     /// SHA-256 of the object.
@@ -39,10 +47,10 @@ pub struct UnitRecord {
 pub struct ModuleRecord {
     /// Digest of everything that the link is a function of ([`key`]), the objects' digests among it.
     pub key: Digest,
-    /// Files that it read besides the objects, as it was observed and by its dependency file, sorted.
-    pub inputs: Vec<Input>,
-    /// What it asked of the file system outside of its own folder.
-    pub observed: Observation,
+    /// What it depended on besides the objects, as it was observed and by its dependency file.
+    pub closure: Closure,
+    /// Why that may not be all.
+    pub bars: Vec<Bar>,
     /// SHA-256 of the kept copy of the dependency file that Ninja was given.
     pub depfile_sha256: Digest,
     /// SHA-256 of the module.
@@ -55,6 +63,36 @@ pub struct ModuleRecord {
     pub exports: Vec<String>,
     /// Its DT_NEEDED entries, in file order.
     pub needed: Vec<String>,
+}
+
+impl UnitRecord {
+    /// What the reuse rule needs of it.
+    #[must_use]
+    pub fn recorded(&self) -> Recorded<'_> {
+        Recorded { invocation: &self.invocation, closure: &self.closure, bars: &self.bars }
+    }
+}
+
+/// What the wrapper of one compile is told: to compile, or to take another tree's object if its closure still holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Offer {
+    /// Compile, for this reason.
+    Compile(Decided),
+    /// Take the object.
+    Take(Box<Taking>),
+}
+
+/// An object of another tree that may be taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taking {
+    /// The record of the object's compile.
+    pub record: UnitRecord,
+    /// Path of the object, as the wrapper sees it.
+    pub object: String,
+    /// Names of the name defines.
+    pub names: BTreeSet<String>,
 }
 
 /// What a compile is a function of, as far as it is compared before a compile is skipped: everything. Reuse of single

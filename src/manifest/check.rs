@@ -155,9 +155,14 @@ fn check_trees(faults: &mut Faults<'_>, manifest: &Manifest) {
             }
         }
         if let Some(counterpart) = &tree.counterpart
-            && (manifest.tree(counterpart).is_none() || counterpart == &tree.name)
+            && (counterpart == &tree.name
+                || manifest.tree(counterpart).is_none_or(|other| other.counterpart.is_some()))
         {
-            faults.add("tree.counterpart", "the name of another tree", counterpart);
+            faults.add(
+                "tree.counterpart",
+                "the name of another tree, without a counterpart of its own",
+                counterpart,
+            );
         }
         let users = manifest.modules.iter().filter(|module| module.tree == tree.name).count();
         if users != 1 {

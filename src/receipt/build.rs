@@ -96,8 +96,26 @@ pub enum Root {
     Tree,
     /// The toolchain tree.
     Toolchain,
+    /// The folder of the host's programs that stands on PATH.
+    Host,
     /// The system's root folder.
     System,
+}
+
+impl Root {
+    /// All roots.
+    pub const ALL: [Self; 4] = [Self::Tree, Self::Toolchain, Self::Host, Self::System];
+
+    /// Its word in records.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Toolchain => "toolchain",
+            Self::Host => "host",
+            Self::System => "system",
+        }
+    }
 }
 
 /// A file that a compile read.
@@ -124,14 +142,48 @@ pub enum Decision {
     Reused,
 }
 
-/// Why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Why. All but the last: compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Reason {
-    /// Compiled: reuse was not considered in this build.
+    /// Reuse was not considered in this build.
     NotConsidered,
-    /// Compiled: no other tree has such a unit.
+    /// No other tree has such a unit.
     NoCounterpart,
+    /// An object of the unit's own compile was still good.
+    AlreadyCompiled,
+    /// The other tree's compile was not observed completely, or what it asked for cannot stand in a record.
+    NotObserved,
+    /// A source of the tree names `__DATE__`, `__TIME__` or `__TIMESTAMP__`.
+    TimeMacro,
+    /// Debug or line information outside the sandbox holds paths of a build folder.
+    PathInObject,
+    /// An argument is on the refusal list.
+    FlagRefused,
+    /// An argument differs.
+    ArgumentDiffers,
+    /// An environment variable differs.
+    EnvironmentDiffers,
+    /// A path of the place differs.
+    PlaceDiffers,
+    /// A symbolic link holds something else.
+    LinkDiffers,
+    /// A folder that was listed has other names in it.
+    ListingDiffers,
+    /// A folder is not there.
+    FolderGone,
+    /// Something stands where the other compile found nothing.
+    ProbeFound,
+    /// A file has another content.
+    ContentDiffers,
+    /// A file has another time of last change.
+    MtimeDiffers,
+    /// A name define has a say: a pass expands it or asks for it.
+    NameDefineUsed,
+    /// Whether a name define has a say could not be told.
+    NameDefineUntold,
+    /// What held at the decision did not hold at the use.
+    ChangedAtUse,
     /// Reused: the certificate's rule held.
     ClosureEqual,
 }

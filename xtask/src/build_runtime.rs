@@ -14,7 +14,7 @@ use requal::versions::Preflight;
 use requal::wheel::Pinned;
 use requal::{Digest, Failure, Outcome, command};
 
-use crate::compile::{self, Built, Site};
+use crate::compile::{self, Built, Counterpart, Machine, Reuse, Site};
 use crate::load::{self, Loadable, Order};
 use crate::sys::sandbox::{self, Mode};
 use crate::sys::{clock, env, fs, layout, proc, random, scratch};
@@ -46,6 +46,8 @@ pub struct Options {
     pub profile: Option<String>,
     /// Whether the sandbox is wanted.
     pub sandbox: Mode,
+    /// Whether another tree's objects may be taken.
+    pub reuse: bool,
 }
 
 /// What the inputs say before anything is done.
@@ -131,17 +133,7 @@ fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
     let sandbox = sandbox::probe(&own, options.sandbox)?;
     let site = site(options, &inputs, &toolchain, &preflight, &sandbox, own)?;
 
-    let mut modules = Vec::new();
-    for (tree, plan) in plan::modules(&inputs, site.host.path.as_str())? {
-        say::stage(&format!(
-            "build {}: {} units, {} at one time",
-            plan.module.name,
-            plan.units.len(),
-            site.jobs
-        ));
-        let built = compile::build(&site, tree, &plan)?;
-        modules.push((plan, built));
-    }
+    let modules = build_modules(options, &inputs, &site)?;
     say::stage("load every module alone, and all in every order");
     let worker = worker::find(&options.repository)?;
     let load_orders = load::check(&worker, &loadables(&modules)?, &cudart(&toolchain)?)?;
@@ -161,6 +153,48 @@ fn stages(options: &Options, started_on: &str) -> Outcome<Shown> {
         applied,
     };
     receipt::write(options, &results)
+}
+
+/// Builds every module, each counterpart before the trees that may take its objects.
+fn build_modules(options: &Options, inputs: &Inputs, site: &Site) -> Outcome<Vec<(ModulePlan, Built)>> {
+    let (mut modules, mut machine) = (Vec::new(), Machine::default());
+    let planned = plan::modules(inputs, site.host.path.as_str())?;
+    let order: Vec<String> = planned.iter().map(|(_, plan)| plan.module.name.clone()).collect();
+    let (first, then): (Vec<_>, Vec<_>) =
+        planned.into_iter().partition(|(tree, _)| counterpart(inputs, &tree.name).is_none());
+    for (tree, plan) in first.into_iter().chain(then) {
+        let (count, jobs) = (plan.units.len(), site.jobs);
+        say::stage(&format!("build {}: {count} units, {jobs} at one time", plan.module.name));
+        let reuse = reuse(options, inputs, &tree.name, &plan, &modules);
+        let built = compile::build(site, tree, &plan, &reuse, &mut machine)?;
+        modules.push((plan, built));
+    }
+    modules.sort_by_key(|(plan, _)| order.iter().position(|name| *name == plan.module.name));
+    Ok(modules)
+}
+
+/// The tree whose objects tree `name` may take, by the manifest.
+fn counterpart<'a>(inputs: &'a Inputs, name: &str) -> Option<&'a str> {
+    inputs.manifest.tree(name)?.counterpart.as_deref()
+}
+
+/// Where the objects of `plan` may come from, among the modules that are built.
+fn reuse<'a>(
+    options: &Options,
+    inputs: &Inputs,
+    tree: &str,
+    plan: &ModulePlan,
+    built: &'a [(ModulePlan, Built)],
+) -> Reuse<'a> {
+    let Some(name) = counterpart(inputs, tree) else { return Reuse::NoCounterpart };
+    let other = built.iter().find(|(plan, _)| plan.module.tree == name);
+    match other.filter(|_| options.reuse) {
+        None => Reuse::NotConsidered,
+        Some((other, built)) => {
+            let names = plan.module.name_defines.keys().chain(other.module.name_defines.keys());
+            Reuse::From(Counterpart { units: &other.units, built, names: names.cloned().collect() })
+        }
+    }
 }
 
 fn site(
@@ -183,6 +217,7 @@ fn site(
         sandboxed,
         toolchain: toolchain.root.clone(),
         toolchain_tree: toolchain.tree.clone(),
+        toolchain_links: toolchain.links.clone(),
         toolchain_sha256: toolchain.tree.digest(),
         host_sha256: compile::room::host_digest(&preflight.host),
         ninja: ninja(&inputs.lock)?,

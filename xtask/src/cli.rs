@@ -77,6 +77,9 @@ struct Build {
     /// Whether compiles run in a private room
     #[arg(long, value_enum, default_value = "auto")]
     sandbox: Mode,
+    /// Compile every unit, also those whose object another tree has
+    #[arg(long)]
+    no_reuse: bool,
 }
 
 #[derive(Debug, Args)]
@@ -133,6 +136,7 @@ impl Build {
             targets: self.arch.clone(),
             profile: self.profile.clone(),
             sandbox: self.sandbox,
+            reuse: !self.no_reuse,
             repository: repository(),
         })
     }

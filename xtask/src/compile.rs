@@ -1,14 +1,16 @@
 //! Compile and link one tree: decide by content what is still good, let Ninja make the rest in the place, read it back.
 
+mod machine;
+mod reuse;
 pub(crate) mod room;
 
-use std::collections::BTreeMap;
-
 use camino::{Utf8Path, Utf8PathBuf};
+use requal::closure::{Closure, File, Found, Located};
 use requal::command::Place;
 use requal::limits::{Applied, Limits};
 use requal::plan::{ModulePlan, UnitPlan};
-use requal::receipt::{Input, Root};
+use requal::receipt::Decision;
+use requal::reuse::Lists;
 use requal::target::Target;
 use requal::unit::{KeyParts, ModuleRecord, UnitRecord, key};
 use requal::versions::HostCompiler;
@@ -22,6 +24,8 @@ use crate::sys::{fs, layout};
 use crate::trees::SourceTree;
 use crate::wrap;
 
+pub use machine::Machine;
+pub use reuse::{Counterpart, Reuse};
 pub use room::real_place;
 
 /// What is the same for every tree of one build.
@@ -39,6 +43,8 @@ pub struct Site {
     pub toolchain: Utf8PathBuf,
     /// The toolchain tree's files.
     pub toolchain_tree: requal::tree::Tree,
+    /// The toolchain tree's links.
+    pub toolchain_links: Vec<requal::tree::Link>,
     /// Digest of the toolchain tree.
     pub toolchain_sha256: Digest,
     /// Digest of the host compiler: its programs, and the names of all files in its include folders.
@@ -60,8 +66,10 @@ pub struct Built {
     pub units: Vec<UnitRecord>,
     /// The record of the link.
     pub module: ModuleRecord,
-    /// Units that this run compiled; the others were still good.
+    /// Units that this run compiled.
     pub compiled: usize,
+    /// Units whose objects this run took from another tree; the others were still good.
+    pub reused: usize,
     /// Whether this run linked.
     pub linked: bool,
     /// Limits as they held in Ninja.
@@ -70,51 +78,59 @@ pub struct Built {
     pub folder: Utf8PathBuf,
 }
 
-/// Builds `plan` from `tree`.
+/// Builds `plan` from `tree`, taking what `reuse` offers.
 ///
 /// # Errors
 /// `E-BUILD` (exit 4) with the last lines of every failed step, `E-NINJA-DEPS`, `E-BUILD-RECORD` if what was built is
 /// not what was recorded, and what the sandbox refuses.
-pub fn build(site: &Site, tree: &SourceTree, plan: &ModulePlan) -> Outcome<Built> {
-    let work = Work { site, tree, plan, folder: site.scratch.join("build").join(&tree.name) };
+pub fn build(
+    site: &Site,
+    tree: &SourceTree,
+    plan: &ModulePlan,
+    reuse: &Reuse<'_>,
+    machine: &mut Machine,
+) -> Outcome<Built> {
+    let work = Work { site, tree, plan, reuse, folder: site.scratch.join("build").join(&tree.name) };
     let source = site.scratch.join("trees").join(&tree.name);
     tree.lay_out(&source)?;
     fs_err::create_dir_all(&work.folder)?;
-    let room = room::prepare(site, tree, &source, &work.folder)?;
+    let room = room::prepare(site, tree, &source, &work.folder, reuse)?;
 
-    let mut checked = BTreeMap::new();
     let mut units = Vec::new();
     for unit in &plan.units {
-        units.push(work.current_unit(unit, &mut checked)?);
+        units.push(work.current_unit(unit, machine)?);
     }
     let mut applied = None;
     let missing: Vec<&UnitPlan> =
         plan.units.iter().zip(&units).filter(|(_, record)| record.is_none()).map(|(unit, _)| unit).collect();
     if !missing.is_empty() {
+        work.write_offers(&missing, machine)?;
         let edges: Vec<Edge> = plan.units.iter().map(|unit| work.compile_edge(unit)).collect();
         applied = Some(work.run_ninja(&edges, room.as_ref())?);
         for (unit, record) in plan.units.iter().zip(&mut units) {
-            *record = work.current_unit(unit, &mut checked)?;
+            *record = work.current_unit(unit, machine)?;
         }
     }
-    let compiled = missing.len();
-    let units: Vec<UnitRecord> = plan
-        .units
-        .iter()
-        .zip(units)
-        .map(|(u, r)| r.ok_or_else(|| unrecorded(&u.object)))
-        .collect::<Outcome<_>>()?;
+    let made: Vec<&str> = missing.iter().map(|unit| unit.object.as_str()).collect();
+    let (mut records, mut reused) = (Vec::new(), 0);
+    for (unit, record) in plan.units.iter().zip(units) {
+        let record: UnitRecord = record.ok_or_else(|| unrecorded(&unit.object))?;
+        let taken = record.decided.decision == Decision::Reused && made.contains(&unit.object.as_str());
+        reused += usize::from(taken);
+        records.push(work.decided_today(unit, record, machine));
+    }
+    let (compiled, units) = (made.len() - reused, records);
 
-    let mut module = work.current_module(&units, &mut checked)?;
+    let mut module = work.current_module(&units, machine)?;
     let linked = module.is_none();
     if linked {
         let edges: Vec<Edge> =
             plan.units.iter().map(|u| work.compile_edge(u)).chain([work.link_edge(&units)]).collect();
         applied = Some(work.run_ninja(&edges, room.as_ref())?);
-        module = work.current_module(&units, &mut checked)?;
+        module = work.current_module(&units, machine)?;
     }
     let module = module.ok_or_else(|| unrecorded(&work.module_file()))?;
-    Ok(Built { units, module, compiled, linked, applied, folder: work.folder })
+    Ok(Built { units, module, compiled, reused, linked, applied, folder: work.folder })
 }
 
 pub(crate) fn unrecorded(output: &str) -> Box<Failure> {
@@ -127,13 +143,11 @@ pub(crate) fn unrecorded(output: &str) -> Box<Failure> {
     .hint("run the same command again when nothing else uses the scratch")
 }
 
-/// Digests of host files, each read once in a run.
-type Checked = BTreeMap<String, Option<Digest>>;
-
 struct Work<'a> {
     site: &'a Site,
     tree: &'a SourceTree,
     plan: &'a ModulePlan,
+    reuse: &'a Reuse<'a>,
     folder: Utf8PathBuf,
 }
 
@@ -163,27 +177,24 @@ impl Work<'_> {
     }
 
     /// The record of `unit` if the object that stands there is still good; else the object is removed.
-    fn current_unit(&self, unit: &UnitPlan, checked: &mut Checked) -> Outcome<Option<UnitRecord>> {
+    fn current_unit(&self, unit: &UnitPlan, machine: &mut Machine) -> Outcome<Option<UnitRecord>> {
         let record: Option<UnitRecord> = self.record(&unit.object);
         let key = self.unit_key(unit);
         let good = |r: &UnitRecord| {
             r.key == key
                 && self.is(&unit.object, r.object_sha256, r.depfile_sha256)
-                && self.listed(&r.inputs)
-                && unchanged(&r.inputs, checked)
+                && self.unchanged(&r.closure, machine)
+                && self.still_taken(unit, r, machine)
         };
         self.keep_or_remove(&unit.object, record.filter(good))
     }
 
-    fn current_module(&self, units: &[UnitRecord], checked: &mut Checked) -> Outcome<Option<ModuleRecord>> {
+    fn current_module(&self, units: &[UnitRecord], machine: &mut Machine) -> Outcome<Option<ModuleRecord>> {
         let file = self.module_file();
         let record: Option<ModuleRecord> = self.record(&file);
         let key = self.module_key(units);
         let good = |r: &ModuleRecord| {
-            r.key == key
-                && self.is(&file, r.sha256, r.depfile_sha256)
-                && self.listed(&r.inputs)
-                && unchanged(&r.inputs, checked)
+            r.key == key && self.is(&file, r.sha256, r.depfile_sha256) && self.unchanged(&r.closure, machine)
         };
         self.keep_or_remove(&file, record.filter(good))
     }
@@ -202,18 +213,20 @@ impl Work<'_> {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Whether every recorded file of the trees is the one that the trees list: a file that was changed while a compile
-    /// read it, and put back after, made an object that nobody may keep.
-    fn listed(&self, inputs: &[Input]) -> bool {
-        let lists = |tree: &requal::tree::Tree, input: &Input| {
-            let at = tree.files.binary_search_by(|file| file.path.as_str().cmp(&*input.path));
-            at.is_ok_and(|at| tree.files[at].sha256 == input.sha256)
+    /// Whether every recorded file is the one that the trees list and the machine has: a file that was changed while a
+    /// compile read it, and put back after, made an object that nobody may keep.
+    fn unchanged(&self, closure: &Closure, machine: &mut Machine) -> bool {
+        let lists = self.lists();
+        let same = |(at, file): (&Located, &File)| {
+            let found = lists.find(at).unwrap_or_else(|| machine.find(self.site, closure, at));
+            matches!(found, Found::File(found) if found.sha256 == file.sha256)
         };
-        inputs.iter().all(|input| match input.root {
-            Root::Tree => lists(&self.tree.tree, input),
-            Root::Toolchain => lists(&self.site.toolchain_tree, input),
-            Root::System => true,
-        })
+        closure.files.iter().all(same)
+    }
+
+    fn lists(&self) -> Lists<'_> {
+        let (tree, toolchain) = (&self.tree.tree.files, &self.site.toolchain_tree.files);
+        Lists { tree, toolchain, links: &self.site.toolchain_links }
     }
 
     /// Whether `output` and the kept copy of its dependency file have these digests.
@@ -226,6 +239,9 @@ impl Work<'_> {
         let mut command = self.wrapper("compile", self.unit_key(unit), &unit.object);
         if !unit.targets.is_empty() {
             command.push(targets(&unit.targets));
+        }
+        if self.reuse.is_offered() {
+            command.push(format!("--offer={}", wrap::offer_path(&unit.object)));
         }
         command.push("--".to_owned());
         command.extend(unit.argv.iter().cloned());
@@ -304,15 +320,6 @@ impl Work<'_> {
 
 fn targets(targets: &[Target]) -> String {
     format!("--targets={}", targets.iter().map(Target::to_string).collect::<Vec<_>>().join(","))
-}
-
-/// Whether every host file among `inputs` has the recorded content. Files of the trees are covered by their digests.
-fn unchanged(inputs: &[Input], checked: &mut Checked) -> bool {
-    inputs.iter().filter(|input| input.root == Root::System).all(|input| {
-        let path = format!("/{}", input.path);
-        let found = checked.entry(path).or_insert_with_key(|path| file_digest(Utf8Path::new(path)));
-        *found == Some(input.sha256)
-    })
 }
 
 fn file_digest(path: &Utf8Path) -> Option<Digest> {

@@ -1,7 +1,10 @@
 //! What Ninja runs in place of the compiler and the linker: one compile or link in a fresh private folder, its result
 //! judged before it gets its name.
 
-mod inputs;
+mod closure;
+pub(crate) mod stamps;
+pub(crate) mod take;
+mod unused;
 
 use std::collections::BTreeMap;
 
@@ -10,10 +13,13 @@ use clap::{Args, Subcommand};
 use requal::command::{Place, file_name};
 use requal::judge::{self, DeclaredModule};
 use requal::observation::Observation;
-use requal::receipt::ENVIRONMENT;
+use requal::receipt::{ENVIRONMENT, Reason};
+use requal::reuse::{Bar, Decided, Invocation};
 use requal::target::Target;
-use requal::unit::{ModuleRecord, UnitRecord};
-use requal::{Digest, Exit, Outcome, depfile, ptxas};
+use requal::unit::{ModuleRecord, Offer, UnitRecord};
+use requal::{Digest, Exit, Outcome, depfile, grammar, ptxas};
+
+use closure::Ground;
 
 use crate::sys::proc::{self, Call};
 use crate::sys::{env, fs, layout, trace};
@@ -55,6 +61,9 @@ pub struct Step {
 pub struct Compile {
     #[command(flatten)]
     step: Step,
+    /// Whether another tree's object may be taken: a file of the build folder
+    #[arg(long)]
+    offer: Option<Utf8PathBuf>,
 }
 
 /// Arguments of a link.
@@ -76,7 +85,7 @@ pub struct Link {
 /// `E-COMPILE` or `E-LINK` (exit 4) if the tool failed, whatever judging its result refuses.
 pub fn run(wrap: &Wrap) -> Outcome<()> {
     let (step, outcome) = match wrap {
-        Wrap::Compile(compile) => (&compile.step, compile.step.compile()),
+        Wrap::Compile(compile) => (&compile.step, compile.run()),
         Wrap::Link(link) => (&link.step, link.run()),
     };
     if let Err(failure) = &outcome {
@@ -103,22 +112,53 @@ pub fn log_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
     build.join("log").join(format!("{output}.log"))
 }
 
+/// Where the offer for `output` lies, relative to the build folder.
+#[must_use]
+pub fn offer_path(output: &str) -> Utf8PathBuf {
+    Utf8PathBuf::from("offer").join(format!("{output}.json"))
+}
+
 /// Where the refusal of the step that did not make `output` lies in the build folder.
 #[must_use]
 pub fn refusal_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
     build.join("refused").join(format!("{output}.txt"))
 }
 
+impl Compile {
+    /// Takes the offered object, or compiles and records why.
+    fn run(&self) -> Outcome<()> {
+        let offer: Offer = match &self.offer {
+            None => Offer::Compile(Decided::compiled(Reason::NoCounterpart)),
+            Some(path) => {
+                let bytes = fs_err::read(self.step.build().join(path))?;
+                serde_json::from_slice(&bytes).map_err(std::io::Error::from)?
+            }
+        };
+        let decided = match offer {
+            Offer::Compile(decided) => decided,
+            Offer::Take(taking) => match take::take(&self.step, &taking)? {
+                take::Taken::Object(record) => return self.step.publish(&*record),
+                take::Taken::Not(decided) => decided,
+            },
+        };
+        self.step.compile(decided)
+    }
+}
+
 impl Step {
-    fn compile(&self) -> Outcome<()> {
+    fn compile(&self, decided: Decided) -> Outcome<()> {
         let (output, observed) = self.execute("E-COMPILE")?;
         let bytes = fs_err::read(self.result())?;
         let device_code = judge::object(&self.output, &bytes, &self.targets)?;
         let read = self.read_files(&observed)?;
+        let judged = self.ground(&[]).judge(&read, &observed)?;
+        let (invocation, more) = self.invocation()?;
         let record = UnitRecord {
             key: self.key,
-            inputs: inputs::hash(&read, &[], &self.place, &self.system)?,
-            observed,
+            invocation,
+            closure: judged.closure,
+            bars: judged.bars.into_iter().chain(more).collect(),
+            decided,
             depfile_sha256: self.keep_rule(&read)?,
             object_sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
@@ -129,20 +169,39 @@ impl Step {
         self.publish(&record)
     }
 
+    fn ground<'a>(&'a self, made: &'a [String]) -> Ground<'a> {
+        Ground { place: &self.place, system: &self.system, made, output: &self.output }
+    }
+
+    /// The command as the reuse rule compares it, and what in it bars the unit.
+    fn invocation(&self) -> Outcome<(Invocation, Option<Bar>)> {
+        let mut read = |path: &str| fs_err::read(self.place.resolve(path, &self.output)).ok();
+        let (argv, mut bar) = match grammar::expand(&self.argv, &mut read) {
+            Ok(argv) => (argv, None),
+            Err(refusal) => {
+                (self.argv.clone(), Some(Bar { reason: Reason::FlagRefused, about: refusal.token }))
+            }
+        };
+        // A working folder stands in debug information, and without a room each tree builds in a folder of its own.
+        if self.place != Place::fixed() && grammar::parse(&argv).has_debug_info() {
+            bar = bar.or(Some(Bar { reason: Reason::PathInObject, about: self.output.clone() }));
+        }
+        let environment = self.environment(&self.folder().join("tmp")).into_iter();
+        let named = |(name, value): (String, String)| (name, self.place.named(&value, &self.output));
+        let environment = environment.map(named).collect();
+        Ok((Invocation { argv, environment, place: self.place.clone() }, bar))
+    }
+
     /// Runs the command in a fresh folder of its own, which is also its temporary folder: what is planted in a shared
     /// one is found by nvcc's generated sources before the toolkit's headers (facts/nvcc-and-reuse.md, section 0).
     fn execute(&self, code: &'static str) -> Outcome<(String, Observation)> {
         let folder = self.folder();
-        layout::fresh_folder(&folder)?;
-        let temporary = folder.join("tmp");
-        fs_err::create_dir(&temporary)?;
-        let place = &self.place;
-        let mut argv = self.argv.iter().map(|token| place.resolve(token, &self.output));
-        let program = Utf8PathBuf::from(argv.next().unwrap_or_default());
+        let temporary = self.fresh_temporary()?;
+        let mut argv = self.resolved(&self.argv);
         let log = log_path(self.build(), &self.output);
         let call = Call {
-            program,
-            args: argv.collect(),
+            program: argv.remove(0).into(),
+            args: argv,
             env: self.environment(&temporary),
             cwd: temporary,
             log: Some(log.clone()),
@@ -152,6 +211,19 @@ impl Step {
             return Err(call.failed(Exit::BuildFailed, code, &ended));
         }
         Ok((fs_err::read_to_string(log)?, observed.outside(folder.canonicalize_utf8()?.as_str())))
+    }
+
+    /// The step's own folder, made anew, and in it the temporary folder, which is given.
+    fn fresh_temporary(&self) -> Outcome<Utf8PathBuf> {
+        let folder = self.folder();
+        layout::fresh_folder(&folder)?;
+        let temporary = folder.join("tmp");
+        fs_err::create_dir(&temporary)?;
+        Ok(temporary)
+    }
+
+    fn resolved(&self, argv: &[String]) -> Vec<String> {
+        argv.iter().map(|token| self.place.resolve(token, &self.output)).collect()
     }
 
     /// Ninja's own environment is the closed one that it was started with; what its shell added is taken away again, and
@@ -168,7 +240,7 @@ impl Step {
         let result = self.result();
         let text = fs_err::read_to_string(format!("{result}.dep"))?;
         let mut read = depfile::read(&self.output, &text, result.as_str())?;
-        read.extend(inputs::opened(observed, &self.place)?);
+        read.extend(closure::opened(observed, &self.place)?);
         read.sort_unstable();
         read.dedup();
         Ok(read)
@@ -218,10 +290,12 @@ impl Link {
             DeclaredModule { targets: &step.targets, exports: &self.exports, libraries: &self.libraries };
         let module = judge::module(&step.output, &bytes, declared)?;
         let read = step.read_files(&observed)?;
+        let objects = step.objects();
+        let judged = step.ground(&objects).judge(&read, &observed)?;
         let record = ModuleRecord {
             key: step.key,
-            inputs: inputs::hash(&read, &step.objects(), &step.place, &step.system)?,
-            observed,
+            closure: judged.closure,
+            bars: judged.bars,
             depfile_sha256: step.keep_rule(&read)?,
             sha256: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,

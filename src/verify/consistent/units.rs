@@ -157,7 +157,7 @@ pub(super) fn inputs(receipt: &RuntimeBuild) -> Vec<Finding> {
             let listed = match input.root {
                 Root::Tree => tree.and_then(|files| files.get(&*input.path)),
                 Root::Toolchain => toolchain.get(&*input.path),
-                Root::System => continue,
+                Root::Host | Root::System => continue,
             };
             if listed != Some(&(input.sha256, input.size_bytes)) && unexplained.insert(row) {
                 let pointer = at(format_args!("inputs/{row}"));

@@ -61,7 +61,9 @@ fn limitations(results: &Results) -> Vec<record::Limitation> {
     };
     let mut limitations = vec![ProbesNotRecorded];
     let observed = |built: &crate::compile::Built| {
-        built.module.observed.is_complete() && built.units.iter().all(|unit| unit.observed.is_complete())
+        let gap = |bar: &requal::reuse::Bar| bar.reason == record::Reason::NotObserved;
+        let units = built.units.iter().map(|unit| &unit.bars);
+        !units.chain([&built.module.bars]).flatten().any(gap)
     };
     if !results.modules.iter().all(|(_, built)| observed(built)) {
         limitations.push(ObservationIncomplete);
@@ -192,11 +194,11 @@ struct InputTable {
 
 impl InputTable {
     fn of(results: &Results) -> Self {
-        let lists = results
-            .modules
-            .iter()
-            .flat_map(|(_, built)| built.units.iter().map(|unit| &unit.inputs).chain([&built.module.inputs]));
-        let rows: BTreeSet<record::Input> = lists.flatten().cloned().collect();
+        let lists = results.modules.iter().flat_map(|(_, built)| {
+            let units = built.units.iter().map(|unit| unit.closure.inputs());
+            units.chain([built.module.closure.inputs()])
+        });
+        let rows: BTreeSet<record::Input> = lists.flatten().collect();
         Self { rows: rows.into_iter().collect() }
     }
 
@@ -218,9 +220,9 @@ fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
                 source: path(&unit.source)?,
                 object: path(&unit.object)?,
                 argv: argv.collect::<Outcome<_>>()?,
-                decision: record::Decision::Compiled,
-                reason: record::Reason::NotConsidered,
-                inputs: inputs.numbers(&made.inputs),
+                decision: made.decided.decision,
+                reason: made.decided.reason,
+                inputs: inputs.numbers(&made.closure.inputs()),
                 object_sha256: made.object_sha256,
                 size_bytes: made.size_bytes,
                 device_code_sha256: made.device_code_sha256,
@@ -259,7 +261,7 @@ fn modules(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Module
                 .iter()
                 .map(|w| token(&place.resolve(w, &file)))
                 .collect::<Outcome<_>>()?,
-            link_inputs: inputs.numbers(&made.inputs),
+            link_inputs: inputs.numbers(&made.closure.inputs()),
         })
     };
     results.modules.iter().map(module).collect()

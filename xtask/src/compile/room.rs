@@ -8,7 +8,7 @@ use requal::digest::Hasher;
 use requal::versions::HostCompiler;
 use requal::{Digest, Failure, Outcome};
 
-use super::Site;
+use super::{Reuse, Site};
 use crate::sys::layout;
 use crate::sys::proc::Call;
 use crate::sys::sandbox::{Link, Mount, Room};
@@ -16,6 +16,10 @@ use crate::trees::SourceTree;
 
 /// Our own binary inside the sandbox.
 pub(super) const OWN: &str = "/requal/bin/xtask";
+/// The build folder of the tree whose objects may be taken, inside the sandbox.
+pub(super) const COUNTERPART: &str = "/requal/counterpart";
+/// Links of the root folder through which the host's files are named.
+const ROOT_LINKS: [&str; 3] = ["/bin", "/lib", "/lib64"];
 /// The programs that gcc finds on PATH.
 const ON_PATH: [&str; 2] = ["as", "ld"];
 
@@ -50,6 +54,7 @@ pub(super) fn prepare(
     tree: &SourceTree,
     source: &Utf8Path,
     folder: &Utf8Path,
+    reuse: &Reuse<'_>,
 ) -> Outcome<Option<Room>> {
     if !site.sandboxed {
         tree.lay_out(Utf8Path::new(&site.place.tree))?;
@@ -68,6 +73,10 @@ pub(super) fn prepare(
     ] {
         room.mounts.push(Mount { to: to.into(), from: from.to_owned(), writable });
     }
+    if let Reuse::From(counterpart) = reuse {
+        let from = counterpart.built.folder.clone();
+        room.mounts.push(Mount { to: COUNTERPART.into(), from, writable: false });
+    }
     let links = on_path(&site.host).map(|(name, program)| Link {
         at: format!("{}/{name}", site.place.host).into(),
         to: program.clone(),
@@ -80,14 +89,20 @@ pub(super) fn prepare(
 fn host_room(host: &HostCompiler) -> Room {
     let mounts =
         host.mounts.iter().map(|path| Mount { to: path.clone(), from: path.clone(), writable: false });
-    let links = ["/bin", "/lib", "/lib64"].into_iter().filter_map(|at| {
+    let links = ROOT_LINKS.into_iter().filter_map(|at| {
         let to = Utf8PathBuf::from_path_buf(fs_err::read_link(at).ok()?).ok()?;
         Some(Link { at: at.into(), to })
     });
     Room { mounts: mounts.collect(), links: links.collect() }
 }
 
-fn on_path(host: &HostCompiler) -> impl Iterator<Item = (&str, &Utf8PathBuf)> {
+/// Whether a room shows the machine's `path`, or a folder on the way to something that it shows.
+pub(super) fn shows(host: &HostCompiler, path: &Utf8Path) -> bool {
+    let mounted = host.mounts.iter().any(|mount| path.starts_with(mount) || mount.starts_with(path));
+    mounted || ROOT_LINKS.iter().any(|link| path.as_str() == *link)
+}
+
+pub(super) fn on_path(host: &HostCompiler) -> impl Iterator<Item = (&str, &Utf8PathBuf)> {
     let named = host.programs.iter().filter(|program| ON_PATH.contains(&program.name.as_str()));
     named.map(|program| (program.name.as_str(), &program.path))
 }

@@ -7,3 +7,9 @@ use jiff::Timestamp;
 pub fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
+
+/// The present time in seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "this is the clock's door")]
+pub fn unix_s() -> i64 {
+    Timestamp::now().as_second()
+}
