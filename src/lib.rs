@@ -3,6 +3,7 @@
 //! neither clock nor environment.
 #![forbid(unsafe_code)]
 
+pub mod certificate;
 pub mod closure;
 pub mod command;
 pub mod depfile;
@@ -10,6 +11,7 @@ pub mod digest;
 pub mod failure;
 pub mod fatbin;
 pub mod grammar;
+pub mod gzip;
 pub mod json;
 pub mod judge;
 pub mod limits;

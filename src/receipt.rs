@@ -7,8 +7,8 @@ mod sources;
 mod text;
 
 pub use build::{
-    Build, Claim, Decision, Input, Kernel, Limitation, LoadCheck, LoadResult, Module, Place, Reason, Root,
-    Scope, Tool, Unit, Variable,
+    Build, CertificateFile, Claim, Decision, Input, Kernel, Limitation, LoadCheck, LoadResult, Module, Place,
+    Reason, Root, Scope, Tool, Unit, Variable,
 };
 pub use run::{Artifact, Attempt, Run, RunLimits, SandboxMode, SandboxRun, User};
 pub use sources::{

@@ -2,13 +2,17 @@
 
 use schemars::{JsonSchema, schema_for};
 
+use crate::certificate::ObjectReuse;
 use crate::manifest::Manifest;
 use crate::receipt::RuntimeBuild;
 
 /// File name in manifests/schemas and text of each schema of a receipt.
 #[must_use]
 pub fn receipts() -> Vec<(&'static str, String)> {
-    vec![("runtime-build.v1.schema.json", text::<RuntimeBuild>())]
+    vec![
+        ("object-reuse.v1.schema.json", text::<ObjectReuse>()),
+        ("runtime-build.v1.schema.json", text::<RuntimeBuild>()),
+    ]
 }
 
 /// File name in manifests/schemas and text of each schema of a manifest.

@@ -38,6 +38,9 @@ pub struct Build {
     pub inputs: Vec<Input>,
     /// Every unit of every tree, sorted by tree (in the order of `trees`) and source.
     pub units: Vec<Unit>,
+    /// The certificate of the objects; a receipt without one says of no unit what was looked for and not found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<CertificateFile>,
     /// The linked modules, in the manifest's order.
     pub modules: Vec<Module>,
     /// Loads of the modules in one fresh process each.
@@ -48,6 +51,18 @@ pub struct Build {
     pub claims: Vec<Claim>,
     /// What was not done or does not follow, ascending.
     pub limitations: Vec<Limitation>,
+}
+
+/// The reuse certificate, kept compressed beside the receipt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateFile {
+    /// File name beside the receipt.
+    pub file: RelativePath,
+    /// SHA-256 of the uncompressed text: how it is compressed says nothing.
+    pub sha256: Digest,
+    /// Size of the uncompressed text.
+    pub size_bytes: u64,
 }
 
 /// A program and its version.
@@ -313,7 +328,7 @@ pub enum Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Limitation {
-    /// Input lists hold what was opened: failed probes and listed folders are not in the receipt.
+    /// There is no certificate: failed probes and listed folders are not on record.
     ProbesNotRecorded,
     /// At least one step could not be observed completely; its inputs are those of its dependency file.
     ObservationIncomplete,

@@ -28,6 +28,9 @@ pub struct Run {
     pub user: User,
     /// Names of variables that were set where the build was started and that no compiler saw; ascending.
     pub replaced_environment: Vec<Name>,
+    /// The certificate as it was compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Artifact>,
     /// Logs of the successful build.
     pub logs: Vec<Artifact>,
     /// Earlier attempts in the same scratch that failed.

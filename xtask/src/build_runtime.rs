@@ -1,5 +1,6 @@
 //! `build-runtime`: empty directory → modules and `runtime-build.json`. Each stage turns records into a record.
 
+mod certificate;
 mod plan;
 mod receipt;
 mod show;

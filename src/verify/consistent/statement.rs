@@ -185,7 +185,7 @@ pub(super) fn scope(receipt: &RuntimeBuild) -> Vec<Finding> {
         }
     }
     let rules = [
-        (Limitation::ProbesNotRecorded, true),
+        (Limitation::ProbesNotRecorded, build.certificate.is_none()),
         (Limitation::NotSandboxed, !build.place.sandboxed),
         (Limitation::NotExecutedOnGpu, true),
         (Limitation::P2pNotExecuted, build.trees.iter().any(|tree| &*tree.name == "p2p")),

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::command::Place as Places;
+use requal::plan::UnitPlan;
 use requal::receipt::{self as record, Name, RelativePath, RuntimeBuild, Symbol, Token};
+use requal::unit::UnitRecord;
 use requal::{Digest, Exit, Failure, Outcome, json, runtime_md};
 
 use super::show::Shown;
-use super::{LOCK, Options, Results};
+use super::{LOCK, Options, Results, certificate};
 use crate::sys::sandbox::{self, Mode};
 use crate::sys::{clock, fs, user};
 use crate::{attempts, trees};
@@ -18,14 +20,22 @@ pub(super) fn write(options: &Options, results: &Results) -> Outcome<Shown> {
     let folder = options.receipts.clone().unwrap_or_else(|| options.scratch.join("receipts"));
     fs::write(&folder.join(LOCK), results.inputs.lock_text.as_bytes())?;
     fs::write(&folder.join(file_name(&options.manifest)), results.inputs.manifest_text.as_bytes())?;
-    let receipt = RuntimeBuild::new(build(options, results)?, run(options, results, &folder)?);
+    let certificate = certificate::write(results, &folder)?;
+    let receipt = RuntimeBuild::new(
+        build(options, results, certificate.named)?,
+        run(options, results, &folder, certificate.artifact)?,
+    );
     let path = folder.join(record::FILE);
     fs::write(&path, &json::write(&receipt)?)?;
     fs::write(&folder.join("RUNTIME.md"), runtime_md::render(&receipt).as_bytes())?;
     Ok(Shown::of(results, &path))
 }
 
-fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
+fn build(
+    options: &Options,
+    results: &Results,
+    certificate: record::CertificateFile,
+) -> Outcome<record::Build> {
     let inputs = InputTable::of(results);
     Ok(record::Build {
         tool: record::Tool { name: name("requal")?, version: name(env!("CARGO_PKG_VERSION"))? },
@@ -46,6 +56,7 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
         targets: results.inputs.manifest.targets.clone(),
         trees: source_trees(results)?,
         units: units(results, &inputs)?,
+        certificate: Some(certificate),
         modules: modules(results, &inputs)?,
         inputs: inputs.rows,
         load_checks: results.load_orders.iter().map(|order| load_check(order)).collect::<Outcome<_>>()?,
@@ -56,10 +67,8 @@ fn build(options: &Options, results: &Results) -> Outcome<record::Build> {
 }
 
 fn limitations(results: &Results) -> Vec<record::Limitation> {
-    use record::Limitation::{
-        NotExecutedOnGpu, NotSandboxed, ObservationIncomplete, P2pNotExecuted, ProbesNotRecorded,
-    };
-    let mut limitations = vec![ProbesNotRecorded];
+    use record::Limitation::{NotExecutedOnGpu, NotSandboxed, ObservationIncomplete, P2pNotExecuted};
+    let mut limitations = Vec::new();
     let observed = |built: &crate::compile::Built| {
         let gap = |bar: &requal::reuse::Bar| bar.reason == record::Reason::NotObserved;
         let units = built.units.iter().map(|unit| &unit.bars);
@@ -211,29 +220,36 @@ impl InputTable {
 
 fn units(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Unit>> {
     let place = Places::recorded(results.site.sandboxed);
-    let mut units = Vec::new();
+    let unit = |(tree, unit, made): (&str, &UnitPlan, &UnitRecord)| {
+        let argv = unit.argv.iter().map(|word| token(&place.resolve(word, &unit.object)));
+        Ok(record::Unit {
+            tree: name(tree)?,
+            source: path(&unit.source)?,
+            object: path(&unit.object)?,
+            argv: argv.collect::<Outcome<_>>()?,
+            decision: made.decided.decision,
+            reason: made.decided.reason,
+            inputs: inputs.numbers(&made.closure.inputs()),
+            object_sha256: made.object_sha256,
+            size_bytes: made.size_bytes,
+            device_code_sha256: made.device_code_sha256,
+            targets: made.targets.clone(),
+            kernels: made.kernels.clone(),
+        })
+    };
+    units_in_order(results).into_iter().map(unit).collect()
+}
+
+/// Every unit with its tree, sorted by tree, in the order of the trees, and source.
+pub(super) fn units_in_order(results: &Results) -> Vec<(&str, &UnitPlan, &UnitRecord)> {
+    let mut units: Vec<(&str, &UnitPlan, &UnitRecord)> = Vec::new();
     for (plan, built) in &results.modules {
-        for (unit, made) in plan.units.iter().zip(&built.units) {
-            let argv = unit.argv.iter().map(|word| token(&place.resolve(word, &unit.object)));
-            units.push(record::Unit {
-                tree: name(&plan.module.tree)?,
-                source: path(&unit.source)?,
-                object: path(&unit.object)?,
-                argv: argv.collect::<Outcome<_>>()?,
-                decision: made.decided.decision,
-                reason: made.decided.reason,
-                inputs: inputs.numbers(&made.closure.inputs()),
-                object_sha256: made.object_sha256,
-                size_bytes: made.size_bytes,
-                device_code_sha256: made.device_code_sha256,
-                targets: made.targets.clone(),
-                kernels: made.kernels.clone(),
-            });
-        }
+        let own = plan.units.iter().zip(&built.units);
+        units.extend(own.map(|(unit, made)| (plan.module.tree.as_str(), unit, made)));
     }
     let order = |tree: &str| results.inputs.trees.iter().position(|known| known.name == tree);
-    units.sort_by(|a, b| (order(&a.tree), &a.source).cmp(&(order(&b.tree), &b.source)));
-    Ok(units)
+    units.sort_by(|a, b| (order(a.0), &a.1.source).cmp(&(order(b.0), &b.1.source)));
+    units
 }
 
 fn modules(results: &Results, inputs: &InputTable) -> Outcome<Vec<record::Module>> {
@@ -272,7 +288,12 @@ fn load_check(order: &[String]) -> Outcome<record::LoadCheck> {
     Ok(record::LoadCheck { order, result: record::LoadResult::LoadedWithoutDriver })
 }
 
-fn run(options: &Options, results: &Results, receipts: &Utf8Path) -> Outcome<record::Run> {
+fn run(
+    options: &Options,
+    results: &Results,
+    receipts: &Utf8Path,
+    certificate: record::Artifact,
+) -> Outcome<record::Run> {
     let refused = match &results.sandbox {
         sandbox::Place::RealPath(refusal) => refusal.as_ref(),
         sandbox::Place::Sandbox => None,
@@ -302,6 +323,7 @@ fn run(options: &Options, results: &Results, receipts: &Utf8Path) -> Outcome<rec
             .iter()
             .map(|n| name(n))
             .collect::<Outcome<_>>()?,
+        certificate: Some(certificate),
         logs: logs(options, results, receipts)?,
         attempts: failed_attempts(options, receipts)?,
     })
@@ -346,11 +368,11 @@ fn file_name(path: &Utf8PathBuf) -> &str {
     path.file_name().unwrap_or("manifest.toml")
 }
 
-fn name(text: &str) -> Outcome<Name> {
+pub(super) fn name(text: &str) -> Outcome<Name> {
     checked(Name::new(text))
 }
 
-fn path(text: &str) -> Outcome<RelativePath> {
+pub(super) fn path(text: &str) -> Outcome<RelativePath> {
     checked(RelativePath::new(text))
 }
 
@@ -359,7 +381,7 @@ fn token(text: &str) -> Outcome<Token> {
 }
 
 /// A text that the receipt's grammar has no room for is refused, not bent.
-fn checked<T>(text: Result<T, String>) -> Outcome<T> {
+pub(super) fn checked<T>(text: Result<T, String>) -> Outcome<T> {
     text.map_err(|why| {
         Failure::new(Exit::CouldNotJudge, "E-RECEIPT-TEXT", "a value cannot stand in a receipt")
             .expected("the grammar of docs/records.md")
