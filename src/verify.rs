@@ -1,6 +1,7 @@
 //! Verification: checks are data, a verdict is judged from at least one of them, and nothing unseen is called verified.
 
 mod beside;
+mod certificate;
 mod consistent;
 mod derived;
 mod files;
@@ -282,6 +283,7 @@ pub fn verify(request: &Request) -> Outcome<Verdict> {
         let (beside, manifest) = beside::read(&receipt.predicate.build, &folder);
         rest.extend(beside);
         rest.extend(derived::check(receipt, manifest.as_ref()));
+        rest.extend(certificate::check(receipt, &folder, manifest.as_ref(), request));
         rest.extend(hashes::check(receipt, request)?);
     }
     Ok(Verdict::judge(first, rest, request.level))

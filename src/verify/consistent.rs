@@ -67,7 +67,7 @@ pub(super) fn check(receipt: &RuntimeBuild, folder: &Folder) -> Vec<Check> {
     let mut checks: Vec<_> =
         JUDGES.iter().flat_map(|(kind, judge)| kind.judge(FILE, 1, judge(receipt))).collect();
     let build = &receipt.predicate.build;
-    checks.extend(reused(build));
+    checks.extend(reused(build).filter(|_| build.certificate.is_none()));
     for (i, claim) in build.claims.iter().enumerate() {
         let pointer = format!("{FILE}#/predicate/build/claims/{i}");
         checks.push(CLAIMS.unseen(State::Asserted, &pointer, "E-ASSERTED", json::word(claim)));
@@ -88,7 +88,7 @@ fn reused(build: &Build) -> Option<Check> {
     use crate::receipt::Decision;
     let units = build.units.iter().filter(|unit| unit.decision == Decision::Reused).count();
     let pointer = format!("{FILE}#/predicate/build/units");
-    let found = format!("{units} reused units and no reader for their certificate");
+    let found = format!("{units} reused units and no certificate");
     (units > 0).then(|| REUSED.unseen(State::Unverifiable, &pointer, "E-REUSE-CERTIFICATE", found))
 }
 

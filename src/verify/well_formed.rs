@@ -71,10 +71,19 @@ impl Folder {
 
 /// The first check, further ones, and the receipt if it could be read.
 pub(super) fn check(folder: &Folder) -> (Check, Vec<Check>, Option<RuntimeBuild>) {
-    let unknown = folder.files.keys().filter(|name| *name != FILE && looks_like_a_receipt(name));
-    let mut rest: Vec<_> = unknown
-        .map(|name| UNKNOWN.unseen(State::NotRun, name, "E-RECEIPT-UNKNOWN", "no reader for this file"))
-        .collect();
+    let (first, mut rest, receipt) = receipt(folder);
+    let certificate = receipt.as_ref().and_then(|receipt| receipt.predicate.build.certificate.as_ref());
+    let read = |name: &str| name == FILE || certificate.is_some_and(|named| *named.file == *name);
+    let unknown = folder.files.keys().filter(|name| !read(name) && looks_like_a_receipt(name));
+    rest.extend(
+        unknown
+            .map(|name| UNKNOWN.unseen(State::NotRun, name, "E-RECEIPT-UNKNOWN", "no reader for this file")),
+    );
+    (first, rest, receipt)
+}
+
+fn receipt(folder: &Folder) -> (Check, Vec<Check>, Option<RuntimeBuild>) {
+    let mut rest = Vec::new();
     let Some(bytes) = folder.get(FILE) else {
         let found = format!("no {FILE} among {} files", folder.files.len());
         return (RECEIPTS.unseen(State::Unverifiable, FILE, "E-RECEIPTS-NONE", found), rest, None);

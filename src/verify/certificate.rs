@@ -1,0 +1,191 @@
+//! The reuse certificate: well-formed, bound to the build receipt both ways, and every decision in it made again.
+
+mod bound;
+mod decisions;
+mod depfiles;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::well_formed::Folder;
+use super::{Check, Finding, Kind, Level, Request, State};
+use crate::certificate::{Certificate, FILE, ObjectReuse, PREDICATE_TYPE, Unit};
+use crate::json::{self, Fault};
+use crate::manifest::Manifest;
+use crate::receipt::{Build, CertificateFile, RuntimeBuild, STATEMENT_TYPE, TreeRecord};
+use crate::reuse::Lists;
+use crate::{Digest, gzip};
+
+const FORM: Kind = Kind {
+    id: "certificate-form",
+    level: Level::WellFormed,
+    why: "bytes that are not the one text of a record may hide a second meaning",
+    next: "take the certificate again from the one who published it; no tool may rewrite it",
+};
+const BOUND: Kind = Kind {
+    id: "certificate-digest",
+    level: Level::Consistent,
+    why: "a certificate of another build proves nothing about this one",
+    next: "put the certificate of this build beside its receipt",
+};
+const COMPRESSED: Kind = Kind {
+    id: "certificate-compressed",
+    level: Level::Consistent,
+    why: "the same text was compressed again by somebody else",
+    next: "nothing: the text is what counts",
+};
+const UNITS: Kind = consistent(
+    "certificate-units",
+    "a unit that the certificate leaves out, or tells otherwise, was decided in the dark",
+);
+const CLOSURES: Kind = consistent(
+    "closures",
+    "what a compile is said to have read, and not to have found, must be so in its own trees",
+);
+const DECISIONS: Kind = consistent(
+    "reuse-decisions",
+    "a reuse is worth what its rule is: made again, the rule must give the same answer",
+);
+const CONTROLS: Kind =
+    consistent("negative-controls", "a rule that was not seen to refuse may certify everything");
+const PAIRS: Kind = Kind {
+    id: "reuse-pairs",
+    level: Level::HashesVerified,
+    why: "which trees may share objects, and which names may differ, is for the manifest to say",
+    next: "reject the receipt: the certificate allows what its manifest does not",
+};
+const DEPFILES: Kind = Kind {
+    id: "dependency-files",
+    level: Level::HashesVerified,
+    why: "an input that the compiler named and the closure lacks was not compared",
+    next: "reject the receipt, or give the scratch of the build: --tree DIR",
+};
+
+const fn consistent(id: &'static str, why: &'static str) -> Kind {
+    const NEXT: &str = "reject the receipt, or ask its producer to build again and publish the new one";
+    Kind { id, level: Level::Consistent, why, next: NEXT }
+}
+
+/// The certificate with the digest of its text.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The record.
+    pub record: ObjectReuse,
+    /// SHA-256 of the uncompressed text.
+    pub sha256: Digest,
+}
+
+/// Every check of the certificate that `receipt` names; none if it names none.
+pub(super) fn check(
+    receipt: &RuntimeBuild,
+    folder: &Folder,
+    manifest: Option<&Manifest>,
+    request: &Request,
+) -> Vec<Check> {
+    let build = &receipt.predicate.build;
+    let Some(named) = &build.certificate else { return vec![] };
+    let Some(bytes) = folder.get(&named.file) else {
+        let found = format!("no {} beside the receipt", named.file);
+        return vec![FORM.unseen(State::Unverifiable, FILE, "E-EVIDENCE-ABSENT", found)];
+    };
+    let (text, record) = match text(bytes).and_then(|text| Ok((record(&text)?, text))) {
+        Ok((record, text)) => (text, record),
+        Err(fault) => {
+            let mut finding = Finding::mismatch(fault.code, fault.pointer, fault.expected, fault.found);
+            if fault.code == "E-TYPE-PREDICATE" {
+                finding.state = State::Unverifiable;
+            }
+            return FORM.judge(FILE, 1, vec![finding]);
+        }
+    };
+    let mut checks = vec![FORM.check(State::Verified, FILE.to_owned(), 1)];
+    checks.extend(BOUND.judge(FILE, 1, digest(named, bytes, &text)));
+    let compressed = receipt.predicate.run.certificate.as_ref();
+    if let Some(told) = compressed.filter(|told| told.sha256 != Digest::of(bytes)) {
+        let found = format!("{}, compressed as {}", told.sha256, Digest::of(bytes));
+        checks.push(COMPRESSED.unseen(State::Warn, FILE, "E-CERT-COMPRESSED", found));
+    }
+    let ground = Ground::of(build, &record.predicate);
+    let units = record.predicate.units.len();
+    checks.extend(UNITS.judge(FILE, units, bound::check(build, &record)));
+    checks.extend(CLOSURES.judge(FILE, units, decisions::closures(&ground)));
+    checks.extend(DECISIONS.judge(FILE, units, decisions::decisions(&ground)));
+    checks.extend(CONTROLS.judge(FILE, record.predicate.controls.rows.len(), decisions::controls(&ground)));
+    if let Some(manifest) = manifest {
+        checks.extend(PAIRS.judge(FILE, 1, bound::pairs(&record.predicate, manifest)));
+    }
+    if let Some(tree) = &request.tree {
+        checks.extend(depfiles::check(&ground, tree));
+    }
+    checks
+}
+
+/// The certificate beside `receipt`, if it is there and can be read.
+pub(super) fn read(receipt: &RuntimeBuild, folder: &Folder) -> Result<Option<Read>, Fault> {
+    let Some(named) = &receipt.predicate.build.certificate else { return Ok(None) };
+    let Some(bytes) = folder.get(&named.file) else { return Ok(None) };
+    let text = text(bytes)?;
+    Ok(Some(Read { record: record(&text)?, sha256: Digest::of(&text) }))
+}
+
+fn text(bytes: &[u8]) -> Result<Vec<u8>, Fault> {
+    gzip::read(bytes, json::LONGEST_BYTES)
+}
+
+/// The types are judged before the schema, so that another statement is called by its name.
+fn record(text: &[u8]) -> Result<ObjectReuse, Fault> {
+    let value = json::read(text)?;
+    let types = [("_type", "E-TYPE", STATEMENT_TYPE), ("predicateType", "E-TYPE-PREDICATE", PREDICATE_TYPE)];
+    for (key, code, expected) in types {
+        if let Some(found) = value.get(key).and_then(Value::as_str).filter(|found| *found != expected) {
+            let found = found.to_owned();
+            return Err(Fault { code, pointer: format!("/{key}"), expected: expected.to_owned(), found });
+        }
+    }
+    json::record_of(&value)
+}
+
+fn digest(named: &CertificateFile, bytes: &[u8], text: &[u8]) -> Vec<Finding> {
+    let (found, size_bytes) = (Digest::of(text), text.len() as u64);
+    if (found, size_bytes) == (named.sha256, named.size_bytes) {
+        return vec![];
+    }
+    let expected =
+        format!("{}, {} bytes, the receipt's /predicate/build/certificate", named.sha256, named.size_bytes);
+    let what = if named.sha256 == Digest::of(bytes) {
+        "; the receipt has the digest of the compressed file"
+    } else {
+        ""
+    };
+    vec![Finding::mismatch("E-CERT-DIGEST", "", expected, format!("{found}, {size_bytes} bytes{what}"))]
+}
+
+/// What the judges of the certificate look at.
+struct Ground<'a> {
+    build: &'a Build,
+    certificate: &'a Certificate,
+    trees: BTreeMap<&'a str, &'a TreeRecord>,
+}
+
+impl<'a> Ground<'a> {
+    fn of(build: &'a Build, certificate: &'a Certificate) -> Self {
+        let trees = build.trees.iter().map(|tree| (&*tree.name, tree)).collect();
+        Self { build, certificate, trees }
+    }
+
+    /// The listed files that a unit of `tree` could see.
+    fn lists(&self, tree: &str) -> Lists<'a> {
+        let toolchain = &self.build.toolchain;
+        let tree = self.trees.get(tree).map_or(&[][..], |tree| &tree.files);
+        Lists { tree, toolchain: &toolchain.files, links: &toolchain.links }
+    }
+
+    /// The unit of the other tree whose object `unit` could take, and the names that may differ.
+    fn counterpart(&self, unit: &Unit) -> Option<(&'a Unit, std::collections::BTreeSet<String>)> {
+        let pair = self.certificate.pairs.iter().find(|pair| pair.tree == unit.tree)?;
+        let same = |other: &&Unit| other.tree == pair.counterpart && other.source == unit.source;
+        let other = self.certificate.units.iter().find(same)?;
+        Some((other, pair.name_defines.iter().map(ToString::to_string).collect()))
+    }
+}
