@@ -151,6 +151,7 @@ fn build_on_disk(scratch: &Utf8Path, names: &[&str]) -> RuntimeBuild {
         inputs,
         units,
         load_checks: load_checks(&modules),
+        certificate: None,
         modules,
         scope: vec![Scope::Compiled, Scope::Linked, Scope::Loaded],
         claims: vec![Claim::RebuildIsBitIdentical],
@@ -379,5 +380,6 @@ fn run() -> Run {
             size_bytes: 14,
         }],
         attempts: vec![],
+        certificate: None,
     }
 }

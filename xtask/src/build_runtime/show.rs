@@ -30,8 +30,10 @@ pub struct ShownModule {
     pub sha256: Digest,
     /// Its units.
     pub units: usize,
-    /// Units that this run compiled; the others were checked and still good.
+    /// Units that this run compiled.
     pub compiled: usize,
+    /// Units whose objects this run took from another tree, certified; the others were checked and still good.
+    pub reused: usize,
     /// Whether this run linked it.
     pub linked: bool,
 }
@@ -43,6 +45,7 @@ impl Shown {
             sha256: built.module.sha256,
             units: built.units.len(),
             compiled: built.compiled,
+            reused: built.reused,
             linked: built.linked,
         });
         Self {
@@ -58,12 +61,12 @@ impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for module in &self.modules {
             writeln!(f, "{}  {}.so", module.sha256, module.name)?;
-            let kept = module.units - module.compiled;
+            let kept = module.units - module.compiled - module.reused;
             let link = if module.linked { "linked" } else { "link still good" };
             writeln!(
                 f,
-                "    {} units: {} compiled, {kept} still good; {link}",
-                module.units, module.compiled
+                "    {} units: {} compiled, {} reused, {kept} still good; {link}",
+                module.units, module.compiled, module.reused
             )?;
         }
         let place = if self.sandboxed { "in the sandbox" } else { "at the real path (no sandbox)" };
