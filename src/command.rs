@@ -108,6 +108,8 @@ pub fn compile(manifest: &Manifest, module: &Module, source: &str, host: &str) -
     argv.push("--objdir-as-tempdir".to_owned());
     argv.push(format!("-frandom-seed={object}"));
     argv.push("-Xptxas=-v".to_owned());
+    // Without it gcc asks after each folder of each system header's path: a third of all observed calls, for a shorter name.
+    argv.push("-Xcompiler=-fno-canonical-system-headers".to_owned());
     argv.extend(["-MD".to_owned(), "-MF".to_owned(), format!("${{unit}}/{name}.dep")]);
     argv.extend(manifest.flags.iter().map(|flag| flag.value.clone()));
     argv.extend(module.name_defines.iter().map(|(define, value)| format!("-D{define}={value}")));
@@ -179,8 +181,8 @@ mod tests {
         assert_eq!(
             argv.join(" "),
             "${toolchain}/nvidia/cu13/bin/nvcc -c -ccbin=/usr/bin/g++ -gencode=arch=compute_86,code=[sm_86] \
-             --objdir-as-tempdir -frandom-seed=units/k.cu.o -Xptxas=-v -MD -MF ${unit}/k.cu.o.dep -O3 -DNAME=stock \
-             -I${tree} -I${tree}/include -o ${unit}/k.cu.o ${tree}/units/k.cu"
+             --objdir-as-tempdir -frandom-seed=units/k.cu.o -Xptxas=-v -Xcompiler=-fno-canonical-system-headers -MD -MF \
+             ${unit}/k.cu.o.dep -O3 -DNAME=stock -I${tree} -I${tree}/include -o ${unit}/k.cu.o ${tree}/units/k.cu"
         );
         let place = Place::fixed();
         assert_eq!(

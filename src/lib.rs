@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod certificate;
+pub mod challenge;
 pub mod closure;
 pub mod command;
 pub mod depfile;
