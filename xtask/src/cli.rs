@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use requal::challenge::{Nonce, Wanted};
 use requal::target::Target;
 use requal::verify_command::{self, Format, Verify};
-use requal::{Exit, Outcome};
+use requal::{Exit, Outcome, explain_command};
 
 use crate::build_runtime::{self, Options};
 use crate::sys::sandbox::Mode;
@@ -38,6 +38,8 @@ enum Command {
     BuildRuntime(BuildRuntime),
     /// Verifies the receipts of a folder: as far as the evidence goes, or up to a level
     Verify(Audit),
+    /// Says why a unit, or each unit of a module, was reused or compiled: root causes first
+    Explain(Explain),
     /// Checks toolchain.lock against the index, or changes one package of it
     Lock(Lock),
     /// Read-only check of this machine: found, needed, the command that mends it
@@ -96,6 +98,17 @@ struct Audit {
     nonce: Option<Nonce>,
     #[command(flatten)]
     place: Place,
+}
+
+#[derive(Debug, Args)]
+struct Explain {
+    /// A module, a tree, or a unit by its source path
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    /// Folder of the receipts [default: receipts/ in the scratch]
+    #[arg(long, value_name = "DIR")]
+    receipts: Option<Utf8PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -183,6 +196,13 @@ fn dispatch(cli: &Cli) -> Outcome<(String, Exit)> {
             said(&build_runtime::run(&arguments.build.options()?)?, cli.format)
         }
         Command::Verify(arguments) => audit(arguments),
+        Command::Explain(Explain { name, place, receipts }) => {
+            let receipts = match receipts {
+                Some(receipts) => receipts.clone(),
+                None => place.absolute()?.join("receipts"),
+            };
+            explain_command::run(&receipts, name, cli.format)
+        }
         Command::Lock(arguments) => lock(arguments, cli.format),
         Command::Doctor(place) => doctor(place, cli.format),
         Command::Ci => proc::replace(&repository().join(".ci/run")),
