@@ -70,7 +70,11 @@ pub fn explain(
         known.dedup();
         let known: Vec<&str> = trees.keys().map(String::as_str).chain(known).collect();
         return Err(Failure::bad_input("E-EXPLAIN", format!("no unit or module `{name}` was built"))
-            .expected(format!("one of {}, or a unit such as {}", known.join(", "), certificate.units[0].source))
+            .expected(format!(
+                "one of {}, or a unit such as {}",
+                known.join(", "),
+                certificate.units[0].source
+            ))
             .found(name)
             .hint("name a module, a tree, or a unit by its source path"));
     }

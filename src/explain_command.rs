@@ -20,9 +20,11 @@ pub fn run(receipts: &Utf8Path, name: &str, format: Format) -> Outcome<(String, 
     let explanation = explain(&published.certificate.record.predicate, name, &trees)?;
     let text = match format {
         Format::Text => format!("{explanation}\n"),
-        Format::Json => serde_json::to_string_pretty(&explanation).map(|text| text + "\n").map_err(|error| {
-            Failure::could_not_judge("E-SCHEMA", "the explanation has no JSON form").found(error)
-        })?,
+        Format::Json => {
+            serde_json::to_string_pretty(&explanation).map(|text| text + "\n").map_err(|error| {
+                Failure::could_not_judge("E-SCHEMA", "the explanation has no JSON form").found(error)
+            })?
+        }
     };
     Ok((text, Exit::Success))
 }
