@@ -8,6 +8,7 @@ pub mod depfile;
 pub mod digest;
 pub mod failure;
 pub mod fatbin;
+pub mod grammar;
 pub mod json;
 pub mod judge;
 pub mod limits;
