@@ -1,6 +1,10 @@
 //! What one decision costs: the rule over the records of a built scratch, every unit against itself over the lists of its
 //! tree. `cargo bench -p xtask --bench decide -- SCRATCH TREE`; one line: nanoseconds a unit, median of 21 rounds.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench fails by panicking and prints its figure")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench fails by panicking and prints its figure"
+)]
 
 use std::collections::BTreeSet;
 use std::hint::black_box;

@@ -116,6 +116,14 @@ impl Ground<'_> {
                 Ok(found) if found.is_file() => {
                     judged.closure.files.insert(at, stamps.file(Utf8Path::new(path))?);
                 }
+                // Looked at without being followed.
+                Ok(found) if found.is_symlink() => {
+                    let holds = fs_err::read_link(path)?.into_os_string().into_string();
+                    match holds.ok().and_then(|holds| Token::new(holds).ok()) {
+                        Some(holds) => drop(judged.closure.links.insert(at, holds)),
+                        None => judged.bar(path),
+                    }
+                }
                 _ => judged.bar(path),
             }
         }
