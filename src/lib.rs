@@ -3,6 +3,7 @@
 //! neither clock nor environment.
 #![forbid(unsafe_code)]
 
+pub mod challenge;
 pub mod command;
 pub mod depfile;
 pub mod digest;
