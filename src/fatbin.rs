@@ -4,6 +4,8 @@
 //! header size 16, u64 size of what follows. Entry: u16 kind, u16 0x101, u32 header size, u64 padded payload size, at
 //! 16 u32 compressed size, at 28 u32 architecture, at 40 u32 flags, at 56 u64 raw size.
 
+use std::ops::Range;
+
 use object::{Object as _, ObjectSection as _};
 
 use crate::digest::{Digest, Hasher};
@@ -25,6 +27,8 @@ pub struct Entry {
     pub target: Target,
     /// The cubin (an ELF file) or the PTX text.
     pub payload: Vec<u8>,
+    /// Versions and flags of its header, as bytes; neither sizes nor names nor options.
+    pub header: Vec<u8>,
 }
 
 /// Reads all fat binaries of a `.nv_fatbin` section.
@@ -52,8 +56,8 @@ pub fn read(section: &[u8]) -> Outcome<Vec<Entry>> {
 }
 
 /// SHA-256 over the device code of `entries`: for each target, in order, the named sections of each cubin that hold code,
-/// constants or launch facts, and the PTX text. Ids that nvcc derives from paths are blanked, so two builds at different
-/// paths agree if and only if their code does.
+/// constants or launch facts, and the PTX text. Ids and file names that nvcc derives from paths are blanked, so two builds at
+/// different paths agree if and only if their code does.
 ///
 /// # Errors
 /// `E-FATBIN` if a cubin is not an ELF file.
@@ -62,7 +66,7 @@ pub fn code_digest(entries: &[Entry]) -> Outcome<Digest> {
     for entry in entries {
         let digest = match entry.target {
             Target::MachineCode(_) => cubin_digest(&entry.payload)?,
-            Target::Ptx(_) => Digest::of(&blank_ids(&entry.payload)),
+            Target::Ptx(_) => Digest::of(&ptx_code(&entry.payload)),
         };
         parts.push((entry.target, digest));
     }
@@ -104,7 +108,8 @@ fn split_entry(bytes: &[u8]) -> Outcome<(Entry, &[u8])> {
     };
     let payload =
         decompress(&bytes[header..end], u32_at(bytes, 16)?, u32_at(bytes, 40)?, u64_at(bytes, 56)?)?;
-    Ok((Entry { target, payload }, &bytes[end..]))
+    let header = [&bytes[24..32], &bytes[40..56]].concat();
+    Ok((Entry { target, payload, header }, &bytes[end..]))
 }
 
 fn decompress(stored: &[u8], compressed_bytes: u32, flags: u32, raw_bytes: u64) -> Outcome<Vec<u8>> {
@@ -156,28 +161,61 @@ fn cubin_digest(cubin: &[u8]) -> Outcome<Digest> {
     Ok(hasher.finish())
 }
 
-/// Blanks the two hashes in `_GLOBAL__N__<8 hex>_<n>_<file>_<8 hex>`, the name of an anonymous namespace: the first is
-/// made from the source's path. The mangled name `<length>_GLOBAL__N__…` says where it ends.
-fn blank_ids(bytes: &[u8]) -> Vec<u8> {
-    const PREFIX: &[u8] = b"_GLOBAL__N__";
+/// PTX without what names places: ids are blanked, and lines that only name a source file for the line table are left
+/// out, with the zeros that fill the entry.
+pub(crate) fn ptx_code(ptx: &[u8]) -> Vec<u8> {
+    let lines = ptx.split_inclusive(|&byte| byte == b'\n');
+    let counts = |line: &&[u8]| !names_a_file(line) && line.iter().any(|byte| !b" \0".contains(byte));
+    blank_ids(&lines.filter(counts).collect::<Vec<_>>().concat())
+}
+
+/// `.file 1 "path"`, with or without mtime and size, and nothing else: PTX may hold several statements in a line.
+fn names_a_file(line: &[u8]) -> bool {
+    let plain = |text: &[u8]| text.iter().all(|byte| byte.is_ascii_digit() || b" \t,\n".contains(byte));
+    let parts: Vec<&[u8]> =
+        line.strip_prefix(b".file").unwrap_or_default().split(|&byte| byte == b'"').collect();
+    matches!(parts[..], [index, _, rest] if plain(index) && plain(rest))
+}
+
+/// Blanks the hashes in `_GLOBAL__N__<8 hex>_<n>_<file>_<8 hex>`, the name of an anonymous namespace, and in
+/// `_INTERNAL_…`, which stands for the file: the first is made from the source's path. In a unit without an external
+/// definition the second is made from its mtime, and `_<process id>` follows, which is blanked too.
+pub(crate) fn blank_ids(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
-    let mut from = 0;
-    while let Some(found) = out[from..].windows(PREFIX.len()).position(|window| window == PREFIX) {
-        let start = from + found;
-        let digits = out[..start].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-        let length =
-            std::str::from_utf8(&out[start - digits..start]).ok().and_then(|text| text.parse::<usize>().ok());
-        let end = length.map_or(0, |length| start.saturating_add(length));
-        if end <= out.len() && end >= start + PREFIX.len() + 16 {
-            for range in [start + PREFIX.len()..start + PREFIX.len() + 8, end - 8..end] {
-                if out[range.clone()].iter().all(u8::is_ascii_hexdigit) {
-                    out[range].fill(b'0');
-                }
-            }
+    for prefix in [&b"_GLOBAL__N__"[..], b"_INTERNAL_"] {
+        let starts = bytes.windows(prefix.len()).enumerate().filter(|(_, window)| *window == prefix);
+        for range in starts.filter_map(|(start, _)| id(bytes, start, prefix.len())).flatten() {
+            out[range].fill(b'0');
         }
-        from = start + PREFIX.len();
     }
     out
+}
+
+/// Where the two hashes and the process id, which may be empty, of the name lie that starts at `start` with a prefix of
+/// `prefix` bytes. The name says how long the file's is, and the number before it how long it is itself; what stands
+/// before that number may end in digits too.
+fn id(bytes: &[u8], start: usize, prefix: usize) -> Option<[Range<usize>; 3]> {
+    let is = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
+    let hash = |at: usize| bytes.get(at..at + 8).is_some_and(|hash| hash.iter().all(u8::is_ascii_hexdigit));
+    let digits = |at: usize| {
+        let rest = bytes.get(at..).unwrap_or_default();
+        at..at + rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let number = |digits: Range<usize>| std::str::from_utf8(bytes.get(digits)?).ok()?.parse::<usize>().ok();
+    let path = start + prefix;
+    let file = digits(path + 9);
+    let time = number(file.clone())?.checked_add(file.end + 2).filter(|&time| time < bytes.len())?;
+    if !(hash(path) && is(path + 8, b'_') && is(file.end, b'_') && is(time - 1, b'_') && hash(time)) {
+        return None;
+    }
+    let end = time + 8;
+    let process = if is(end, b'_') { digits(end + 1) } else { end..end };
+    let before = bytes[..start].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let lengths = (start - before..start).filter_map(|from| number(from..start));
+    let mut ends = lengths.map(|length| start.saturating_add(length));
+    let stop = ends.find(|stop| *stop == end || (process.start + 1..=process.end).contains(stop))?;
+    let process = if stop == end { end..end } else { process.start..stop };
+    Some([path..path + 8, time..end, process])
 }
 
 fn bad(why: &str) -> Box<Failure> {
@@ -245,8 +283,9 @@ mod tests {
         let mut section = binary(&[entry(1, 86, &packed, FLAG_ZSTD, ptx.len() as u64)]);
         section.extend(binary(&[entry(2, 90, b"8 bytes.", 0, 0)]));
         let entries = read(&section).unwrap();
-        assert_eq!(entries[0], Entry { target: Target::Ptx(86), payload: ptx });
-        assert_eq!(entries[1], Entry { target: Target::MachineCode(90), payload: b"8 bytes.".to_vec() });
+        let found = |index: usize| (entries[index].target, entries[index].payload.clone());
+        assert_eq!(found(0), (Target::Ptx(86), ptx));
+        assert_eq!(found(1), (Target::MachineCode(90), b"8 bytes.".to_vec()));
     }
 
     #[test]
@@ -268,9 +307,28 @@ mod tests {
     fn path_ids_are_blanked_and_nothing_else() {
         let name = b".text._ZN36_GLOBAL__N__94bfa3a4_4_k_cu_802c4e234kernEP6__half";
         assert_eq!(blank_ids(name), b".text._ZN36_GLOBAL__N__00000000_4_k_cu_000000004kernEP6__half");
+        let variable = b"_ZN34_INTERNAL_51703369_4_k_cu_57f012b45tableE";
+        assert_eq!(blank_ids(variable), b"_ZN34_INTERNAL_00000000_4_k_cu_000000005tableE");
+        let closed = b"_ZN42_GLOBAL__N__9fadd08c_4_k_cu_225366fc_25199L5tableE";
+        assert_eq!(blank_ids(closed), b"_ZN42_GLOBAL__N__00000000_4_k_cu_00000000_00000L5tableE");
+        let both = b"_ZN34_INTERNAL_51703369_4_k_cu_57f012b436_GLOBAL__N__51703369_4_k_cu_57f012b45tableE";
+        let blank = b"_ZN34_INTERNAL_00000000_4_k_cu_0000000036_GLOBAL__N__00000000_4_k_cu_000000005tableE";
+        assert_eq!(blank_ids(both), blank);
         for kept in [&b".text._Z5otherPf"[..], b"36_GLOBAL__N__94bf", b"_GLOBAL__N__94bfa3a4_4_k_cu_802c4e23"]
         {
             assert_eq!(blank_ids(kept), kept);
+        }
+    }
+
+    #[test]
+    fn lines_of_ptx_that_name_a_file_are_left_out_and_nothing_else() {
+        let code = b".loc\t1 2 0\nret;\n";
+        for file in ["", ".file\t1 \"/a/k.cu\"\n", ".file 12 \"/b b/k.cu\", 1700000000, 99\n\0\0\0"] {
+            assert_eq!(ptx_code(&[code, file.as_bytes()].concat()), code);
+        }
+        for kept in [".file 1 \"k.cu\" ret;\n", ".file 1 \"k\" \"\"\n", "; .file 1 \"k.cu\"\n", ".file 1 k\n"]
+        {
+            assert_eq!(ptx_code(kept.as_bytes()), kept.as_bytes());
         }
     }
 

@@ -12,7 +12,7 @@ mod well_formed;
 
 pub use certificate::Read as ReadCertificate;
 pub use report::Report;
-pub use reproduced::{Reproduced, ReproducedUnit};
+pub use reproduced::{Drawn, Reproduced, ReproducedUnit};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use super::{Check, Finding, Kind, Level, State};
 use crate::certificate::{Certificate, FILE, Unit};
-use crate::challenge::{Drawn, Grade, Graded, Nonce, detection_per_mille};
+use crate::challenge::{Grade, Nonce, Power};
 use crate::receipt::Reason;
 use crate::reuse::Decided;
 
@@ -38,10 +38,21 @@ pub struct Reproduced {
     pub nonce: Nonce,
     /// Reused and compiled units, and how many of each were drawn.
     pub kinds: [Drawn; 2],
+    /// What the sample would have shown.
+    pub power: Vec<Power>,
     /// Each drawn unit.
     pub units: Vec<ReproducedUnit>,
     /// Each reused unit whose command differs from its counterpart's, with the reason for which it should have been compiled.
     pub defines: Vec<(usize, Option<Decided>)>,
+}
+
+/// How many units of one kind there are, and were drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Units of the certificate.
+    pub population: usize,
+    /// Units that were drawn.
+    pub sample: usize,
 }
 
 /// One unit that was compiled again.
@@ -50,7 +61,9 @@ pub struct ReproducedUnit {
     /// Its row in the certificate.
     pub unit: usize,
     /// Its object against the published one.
-    pub graded: Graded,
+    pub grade: Grade,
+    /// The sections that differ; none if the published bytes were not at hand.
+    pub sections: Vec<String>,
     /// The first thing in which the observed closure differs from the certified one.
     pub closure_differs: Option<String>,
 }
@@ -65,10 +78,13 @@ pub(super) fn check(certificate: &Certificate, reproduced: &Reproduced) -> Vec<C
             .map_or(String::new(), |unit: &Unit| format!("{}/{}", unit.tree, unit.object))
     };
     let object = |one: &ReproducedUnit| {
-        let sections = one.graded.sections.join(" ");
-        let found = format!("{}: another object; {sections} differ", named(one.unit));
+        let sections = match &one.sections[..] {
+            [] => "give the published bytes (--tree) to see where".to_owned(),
+            sections => format!("differing: {}", sections.join(", ")),
+        };
+        let found = format!("{}: another object; {sections}", named(one.unit));
         let expected = "the published bytes";
-        match one.graded.grade {
+        match one.grade {
             Grade::BitIdentical => None,
             Grade::CodeIdentical => Some(Finding {
                 state: State::Warn,
@@ -112,13 +128,11 @@ pub(super) fn check(certificate: &Certificate, reproduced: &Reproduced) -> Vec<C
 fn power(reproduced: &Reproduced) -> String {
     let [reused, compiled] = reproduced.kinds;
     let all = reused.population + compiled.population;
-    let chance = |bad: usize| {
-        let per_mille = detection_per_mille(reproduced.kinds, bad);
-        format!("{bad} bad of {all}: found with {}.{} %", per_mille / 10, per_mille % 10)
+    let chance = |power: &Power| {
+        let Power { bad, found_per_mille } = power;
+        format!("{bad} bad of {all}: found with {}.{} %", found_per_mille / 10, found_per_mille % 10)
     };
-    let mut bad: Vec<usize> = [1, all / 100, all / 20, all / 10].into_iter().filter(|bad| *bad > 0).collect();
-    bad.dedup();
-    let chances: Vec<String> = bad.into_iter().map(chance).collect();
+    let chances: Vec<String> = reproduced.power.iter().map(chance).collect();
     format!(
         "{} of {} reused and {} of {} compiled units by nonce {}; {}",
         reused.sample,

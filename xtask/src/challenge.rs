@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use requal::certificate::{Certificate, Unit};
-use requal::challenge::{Candidate, Drawn, Grade, Graded, Nonce, Wanted, grade, sample};
+use requal::challenge::{self, Grade, Nonce, Wanted, grade, power, sample};
 use requal::closure::{Closure, Located};
 use requal::command;
 use requal::plan::{self, ModulePlan, UnitPlan};
@@ -13,7 +13,7 @@ use requal::receipt::Decision;
 use requal::reuse::{Decided, compare};
 use requal::tree::Tree;
 use requal::unit::UnitRecord;
-use requal::verify::{self, Published, Reproduced, ReproducedUnit};
+use requal::verify::{self, Drawn, Published, Reproduced, ReproducedUnit};
 use requal::verify_command::{self, Verify};
 use requal::wheel::Pinned;
 use requal::{Digest, Exit, Failure, Outcome};
@@ -55,10 +55,12 @@ pub fn run(options: &Options) -> Outcome<(String, Exit)> {
     let site = site(options, &published)?;
     let trees = sources(options, &published)?;
     let certificate = &published.certificate.record.predicate;
-    let drawn = draw(options, &published);
+    let candidates = candidates(certificate);
+    let drawn = sample(&options.nonce, published.certificate.sha256, &candidates, options.wanted)?;
     let mut reproduced = Reproduced {
         nonce: options.nonce.clone(),
         kinds: kinds(certificate, &drawn),
+        power: power(&candidates, options.wanted),
         units: vec![],
         defines: vec![],
     };
@@ -76,13 +78,10 @@ pub fn run(options: &Options) -> Outcome<(String, Exit)> {
     verify_command::say(&options.verify, &verdict)
 }
 
-fn draw(options: &Options, published: &Published) -> Vec<usize> {
-    let units = &published.certificate.record.predicate.units;
-    let candidate = |unit: &'_ Unit| (unit.tree.to_string(), unit.object.to_string(), reused(unit));
-    let named: Vec<(String, String, bool)> = units.iter().map(candidate).collect();
-    let candidates: Vec<Candidate<'_>> =
-        named.iter().map(|(tree, object, reused)| Candidate { tree, object, reused: *reused }).collect();
-    sample(&options.nonce, published.certificate.sha256, &candidates, options.wanted)
+fn candidates<'a>(certificate: &'a Certificate) -> Vec<challenge::Unit<'a>> {
+    let candidate =
+        |unit: &'a Unit| challenge::Unit { tree: &unit.tree, object: &unit.object, reused: reused(unit) };
+    certificate.units.iter().map(candidate).collect()
 }
 
 fn reused(unit: &Unit) -> bool {
@@ -181,11 +180,7 @@ impl Challenge<'_> {
         }
         let plan = ModulePlan { units, ..self.plan.clone() };
         let records = compile::recompile(self.site, self.tree, &plan)?;
-        rows.iter()
-            .zip(&plan.units)
-            .zip(&records)
-            .map(|((row, unit), record)| self.compared(*row, unit, record))
-            .collect()
+        rows.iter().zip(&records).map(|(row, record)| self.compared(*row, record)).collect()
     }
 
     fn unit_plan(&self, unit: &Unit) -> Option<&UnitPlan> {
@@ -193,12 +188,12 @@ impl Challenge<'_> {
     }
 
     /// The object and the closure of one compile against the certificate.
-    fn compared(&self, row: usize, plan: &UnitPlan, record: &UnitRecord) -> Outcome<ReproducedUnit> {
+    fn compared(&self, row: usize, record: &UnitRecord) -> Outcome<ReproducedUnit> {
         let unit = &self.certificate.units[row];
-        let graded = if record.object_sha256 == unit.object_sha256 {
-            Graded { grade: Grade::BitIdentical, sections: vec![] }
+        let (grade, sections) = if record.object_sha256 == unit.object_sha256 {
+            (Grade::BitIdentical, vec![])
         } else {
-            self.graded(unit, plan)?
+            self.graded(unit)?
         };
         let closure_differs = match self.certificate.closure(unit) {
             None => Some("rows beyond the tables".to_owned()),
@@ -207,21 +202,19 @@ impl Challenge<'_> {
             }
             Some(closure) => self.closure_differs(unit, &closure, record),
         };
-        Ok(ReproducedUnit { unit: row, graded, closure_differs })
+        Ok(ReproducedUnit { unit: row, grade, sections, closure_differs })
     }
 
     /// How much of an object that is not the published one is the same, if the published bytes are at hand.
-    fn graded(&self, unit: &Unit, plan: &UnitPlan) -> Outcome<Graded> {
+    fn graded(&self, unit: &Unit) -> Outcome<(Grade, Vec<String>)> {
         let below = |scratch: &Utf8Path| scratch.join("build").join(&*unit.tree).join(&*unit.object);
         let rebuilt = fs_err::read(below(&self.site.scratch))?;
         let published = self.request.tree.as_deref().and_then(|tree| fs_err::read(below(tree)).ok());
-        match published.filter(|bytes| Digest::of(bytes) == unit.object_sha256) {
-            Some(published) => grade(&unit.object, &published, &rebuilt, &plan.targets),
-            None => Ok(Graded {
-                grade: Grade::Differs,
-                sections: vec!["which ones is not known without the published bytes (--tree):".to_owned()],
-            }),
-        }
+        let Some(published) = published.filter(|bytes| Digest::of(bytes) == unit.object_sha256) else {
+            return Ok((Grade::Differs, vec![]));
+        };
+        let graded = grade(&unit.object, &published, &rebuilt)?;
+        Ok((graded.grade, graded.sections))
     }
 
     /// The first thing that the certified closure has otherwise than this compile, or lacks.
