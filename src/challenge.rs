@@ -25,7 +25,9 @@ impl FromStr for Nonce {
     fn from_str(text: &str) -> Result<Self, String> {
         let hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !hex || text.len() % 2 != 0 || text.len() < 2 * NONCE_BYTES {
-            return Err(format!("at least {NONCE_BYTES} bytes in hexadecimal, such as `openssl rand -hex 16` gives"));
+            return Err(format!(
+                "at least {NONCE_BYTES} bytes in hexadecimal, such as `openssl rand -hex 16` gives"
+            ));
         }
         Ok(Self(text.to_ascii_lowercase()))
     }
@@ -83,7 +85,12 @@ pub struct Drawn {
 /// The drawn units, as ascending numbers of `units`: by rank of a hash over nonce, certificate and unit, in each of the two
 /// kinds, reused and compiled, in proportion, and one of each at least where there are two to draw.
 #[must_use]
-pub fn sample(nonce: &Nonce, certificate_sha256: Digest, units: &[Candidate<'_>], wanted: Wanted) -> Vec<usize> {
+pub fn sample(
+    nonce: &Nonce,
+    certificate_sha256: Digest,
+    units: &[Candidate<'_>],
+    wanted: Wanted,
+) -> Vec<usize> {
     let rank = |i: usize| {
         let mut hasher = Hasher::new();
         hasher.update(b"urn:requal:challenge:v1\0");
@@ -193,8 +200,7 @@ pub fn grade(path: &str, published: &[u8], rebuilt: &[u8], targets: &[Target]) -
     let device = |bytes| judge::object(path, bytes, targets);
     let same_device_code = device(published)? == device(rebuilt)?;
     let (one, other) = (sections(path, published)?, sections(path, rebuilt)?);
-    let names: std::collections::BTreeSet<&String> =
-        one.iter().chain(&other).map(|(name, _)| name).collect();
+    let names: std::collections::BTreeSet<&String> = one.iter().chain(&other).map(|(name, _)| name).collect();
     let of = |all: &[(String, Vec<u8>)], name: &String| {
         all.iter().filter(|(own, _)| own == name).map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
     };
