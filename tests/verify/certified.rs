@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use requal::certificate::{FILE, ObjectReuse, Pair, Parts, UnitParts};
+use requal::certificate::{Certificate, FILE, ObjectReuse, Pair, Parts, UnitParts};
 use requal::closure::{Closure, File, Found, Located, names_digest};
 use requal::command::{self, Place};
 use requal::limits::Limits;
 use requal::receipt::{
-    Artifact, Build, CertificateFile, Limitation, Reason, Root, RuntimeBuild, Unit as Told,
+    Artifact, Build, CertificateFile, DigestSet, Limitation, Reason, Root, RuntimeBuild, Subject,
+    Unit as Told,
 };
 use requal::reuse::{Answer, Decided, Invocation, Lists, decide};
 use requal::tree::mtime_s;
@@ -80,6 +81,22 @@ impl Certified {
         self.fixture.publish();
     }
 
+    /// Makes anew what follows from the rest of the certificate: closures' digests, counts, controls, subjects.
+    pub(crate) fn follow(&mut self) {
+        let mut record: ObjectReuse = serde_json::from_value(self.certificate.clone()).unwrap();
+        let certificate = &mut record.predicate;
+        let names = certificate.names();
+        let digests: Vec<_> =
+            certificate.units.iter().map(|unit| certificate.closure_sha256(unit, &names)).collect();
+        for (unit, digest) in certificate.units.iter_mut().zip(digests) {
+            unit.closure_sha256 = digest.unwrap_or(unit.closure_sha256);
+        }
+        certificate.totals = certificate.counted();
+        certificate.controls = certificate.tried().unwrap_or_else(|_| certificate.controls.clone());
+        record.subject = subjects(certificate);
+        self.certificate = serde_json::to_value(record).unwrap();
+    }
+
     /// Path of the compressed certificate.
     pub(crate) fn file(&self) -> camino::Utf8PathBuf {
         self.fixture.receipts().join(FILE)
@@ -90,6 +107,14 @@ impl Certified {
         change(&mut self.certificate, &mut self.fixture.value);
         self.publish();
     }
+}
+
+fn subjects(certificate: &Certificate) -> Vec<Subject> {
+    let subject = |unit: &requal::certificate::Unit| Subject {
+        name: path(&format!("{}/{}", unit.tree, unit.object)),
+        digest: DigestSet { sha256: unit.object_sha256 },
+    };
+    certificate.units.iter().map(subject).collect()
 }
 
 /// The record of each unit, decided as a build decides.
@@ -181,12 +206,12 @@ fn observed(build: &Build, unit: &Told) -> Closure {
 fn dependencies(unit: &Told, closure: &Closure) -> String {
     let place = Place::fixed();
     let named = |at: &Located| match at.root {
-        Root::Tree => Some(format!("{}/{}", place.tree, at.path)),
-        Root::Toolchain if at.path.ends_with(".h") => Some(format!("{}/{}", place.toolchain, at.path)),
-        _ => None,
+        Root::Tree => format!("{}/{}", place.tree, at.path),
+        Root::Toolchain => format!("{}/{}", place.toolchain, at.path),
+        Root::Host => format!("{}/{}", place.host, at.path),
+        Root::System => format!("/{}", at.path),
     };
-    let inputs: Vec<String> = closure.files.keys().filter_map(named).collect();
-    depfile::write(&unit.object, &inputs)
+    depfile::write(&unit.object, &closure.files.keys().map(named).collect::<Vec<_>>())
 }
 
 fn certificate(build: &Build, records: &[UnitRecord]) -> ObjectReuse {

@@ -4,6 +4,7 @@
 mod binary;
 mod certified;
 mod contents;
+mod edit;
 mod elf;
 mod fixture;
 #[path = "../kit/mod.rs"]
@@ -12,4 +13,5 @@ mod manifest;
 mod object_reuse;
 mod records;
 mod sources;
+mod sweep;
 mod tampering;
