@@ -30,12 +30,16 @@ impl Certified {
     /// An untampered build of three modules: of facc's units `a.cu` reads the changed header, `b.cpp` is taken from stock,
     /// and `c.cpp` uses its module's name.
     pub(crate) fn new() -> Self {
-        Self::of(&["stock", "facc", "p2p"])
+        Self::of(&["stock", "facc", "p2p"], Size::Certified)
     }
 
-    /// An untampered build of the modules `names`.
-    pub(crate) fn of(names: &[&str]) -> Self {
-        let mut fixture = Fixture::sized(names, Size::Certified);
+    /// The least build with a certificate: the pair alone, and without `c.cpp`.
+    pub(crate) fn small() -> Self {
+        Self::of(&["stock", "facc"], Size::Paired)
+    }
+
+    fn of(names: &[&str], size: Size) -> Self {
+        let mut fixture = Fixture::sized(names, size);
         let mut receipt: RuntimeBuild = json::read_record(&fixture.bytes()).unwrap();
         let build = &mut receipt.predicate.build;
         let records = records(build);

@@ -14,7 +14,7 @@ pub(crate) fn text(names: &[&str], size: Size) -> String {
     let module = |(own, source): (&str, &str)| {
         let units = match (own, size) {
             ("p2p", _) => "\"*.cu\"",
-            (_, Size::Plain) => "\"a.cu\", \"b.cpp\"",
+            (_, Size::Plain | Size::Paired) => "\"a.cu\", \"b.cpp\"",
             (_, Size::Certified) => "\"a.cu\", \"b.cpp\", \"c.cpp\"",
         };
         format!(

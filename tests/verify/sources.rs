@@ -17,7 +17,7 @@ pub(crate) fn toolchain(scratch: &Utf8Path, size: Size) -> (Wheel, String) {
         ("lib/libcudart.so.13", "cudart"),
     ];
     // The commands start this one.
-    files.extend((size == Size::Certified).then_some(("nvidia/cu13/bin/nvcc", "nvcc")));
+    files.extend((size != Size::Plain).then_some(("nvidia/cu13/bin/nvcc", "nvcc")));
     let files: Vec<_> = files.iter().map(|(path, text)| Entry::file(path, text.as_bytes())).collect();
     let entries = kit::wheel("tools", "1.0", &files);
     let bytes = kit::zip(&entries).bytes;

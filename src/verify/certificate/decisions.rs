@@ -2,7 +2,7 @@
 
 use super::super::Finding;
 use super::Ground;
-use crate::certificate::Unit;
+use crate::certificate::{Certificate, Unit};
 use crate::closure::{Closure, Found, Located};
 use crate::json;
 use crate::receipt::{Decision, Reason};
@@ -17,7 +17,8 @@ pub(super) fn closures(ground: &Ground<'_>) -> Vec<Finding> {
         let here = |field: &str| format!("/predicate/units/{i}/{field}");
         let Some(closure) = ground.certificate.closure(unit) else {
             let expected = "rows of the tables, one for each place";
-            findings.push(Finding::mismatch("E-INPUT-ROW", here("files"), expected, "other rows"));
+            let field = stray(ground.certificate, unit);
+            findings.push(Finding::mismatch("E-INPUT-ROW", here(field), expected, "other rows"));
             continue;
         };
         let invocation = ground.certificate.invocation(unit);
@@ -45,6 +46,18 @@ pub(super) fn closures(ground: &Ground<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The field of `unit` that has a row beyond its table, or two of one place.
+fn stray(certificate: &Certificate, unit: &Unit) -> &'static str {
+    let Certificate { absent, folders, listed, links, .. } = certificate;
+    let whole = [
+        ("absent", unit.absent.of_table(absent).is_some()),
+        ("folders", unit.folders.of_table(folders).is_some()),
+        ("listed", unit.listed.of_table(listed).is_some()),
+        ("links", unit.links.of_table(links).is_some()),
+    ];
+    whole.into_iter().find(|(_, whole)| !whole).map_or("files", |(field, _)| field)
 }
 
 /// What stands at `at` for a unit of `tree`; what `closure` says of places of the machine.
