@@ -9,6 +9,8 @@ pub mod closure;
 pub mod command;
 pub mod depfile;
 pub mod digest;
+pub mod explain;
+pub mod explain_command;
 pub mod failure;
 pub mod fatbin;
 pub mod grammar;

@@ -7,13 +7,19 @@ mod derived;
 mod files;
 mod hashes;
 mod report;
+mod reproduced;
 mod well_formed;
 
+pub use certificate::Read as ReadCertificate;
 pub use report::Report;
+pub use reproduced::{Reproduced, ReproducedUnit};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
+use crate::lock::Lock;
+use crate::manifest::Manifest;
+use crate::receipt::RuntimeBuild;
 use crate::{Exit, Failure, Outcome};
 
 /// How far a verdict reaches. Levels are cumulative.
@@ -222,19 +228,19 @@ impl Verdict {
         &self.checks
     }
 
-    /// The highest complete level: up to it no check is open, and each level has one that was really verified.
+    /// The highest level of which something was really verified, with no check open up to it. Statistics alone may be missing
+    /// below it: a build without a measurement has none.
     #[must_use]
     pub fn reached(&self) -> Option<Level> {
-        let complete = |level: &Level| {
-            let mut of_level = self.checks.iter().filter(|check| check.level == *level).peekable();
-            let open =
-                |check: &&Check| matches!(check.state, State::Mismatch | State::Unverifiable | State::NotRun);
-            let verified = |check: &Check| check.state == State::Verified && check.items > 0;
-            of_level.peek().is_some()
-                && !self.checks.iter().filter(|check| check.level == *level).any(|check| open(&check))
-                && of_level.any(verified)
+        let of = |level: Level| self.checks.iter().filter(move |check| check.level == level);
+        let open =
+            |check: &Check| matches!(check.state, State::Mismatch | State::Unverifiable | State::NotRun);
+        let seen = |level: Level| of(level).any(|check| check.state == State::Verified && check.items > 0);
+        let passes = |level: &Level| {
+            let silent = *level == Level::StatisticsRederived && of(*level).next().is_none();
+            silent || (!of(*level).any(open) && seen(*level))
         };
-        Level::ALL.into_iter().take_while(complete).last()
+        Level::ALL.into_iter().take_while(passes).filter(|level| seen(*level)).last()
     }
 
     /// The verdict's word.
@@ -267,6 +273,65 @@ impl Verdict {
 /// `E-USAGE-EVIDENCE` (exit 2) when the requested level needs evidence that was not given, `E-INPUT-TYPE` (exit 2)
 /// when a path is a link, a device or otherwise not what it should be, `E-INPUT-SIZE` (exit 2), `E-IO` (exit 3).
 pub fn verify(request: &Request) -> Outcome<Verdict> {
+    judged(request, None)
+}
+
+/// The same with what an auditor's own compiles gave, for level 4.
+///
+/// # Errors
+/// As [`verify`].
+pub fn with_challenge(request: &Request, reproduced: &Reproduced) -> Outcome<Verdict> {
+    judged(request, Some(reproduced))
+}
+
+/// What was published, as far as a challenge needs it.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// The build receipt.
+    pub receipt: RuntimeBuild,
+    /// The reuse certificate.
+    pub certificate: ReadCertificate,
+    /// The lock.
+    pub lock: Lock,
+    /// The manifest, with the receipt's targets.
+    pub manifest: Manifest,
+}
+
+/// Reads what lies in the folder `receipts`.
+///
+/// # Errors
+/// `E-CHALLENGE-RECEIPTS` (exit 3) if receipt, certificate, lock or manifest is not there or cannot be read; `E-INPUT-TYPE`.
+pub fn published(receipts: &Utf8Path) -> Outcome<Published> {
+    files::folder(receipts)?;
+    let folder = well_formed::Folder::read(receipts)?;
+    let lacks = |what: &str| {
+        Failure::could_not_judge(
+            "E-CHALLENGE-RECEIPTS",
+            format!("{receipts} holds no {what} to compile from"),
+        )
+        .expected("receipt, certificate, lock and manifest, as they were published together")
+        .found(format!("no {what} that could be read"))
+        .hint(format!("cargo xtask verify {receipts} says what is wrong with them"))
+    };
+    let (_, _, receipt) = well_formed::check(&folder);
+    let receipt = receipt.ok_or_else(|| lacks("build receipt"))?;
+    let certificate = certificate::read(&receipt, &folder).ok().flatten();
+    let certificate = certificate.ok_or_else(|| lacks("reuse certificate"))?;
+    let lock = folder.get(&receipt.predicate.build.lock.file).map(String::from_utf8_lossy);
+    let lock = lock.and_then(|text| Lock::parse(&receipt.predicate.build.lock.file, &text).ok());
+    let lock = lock.ok_or_else(|| lacks("lock"))?;
+    let (_, manifest) = beside::read(&receipt.predicate.build, &folder);
+    let manifest = manifest.ok_or_else(|| lacks("manifest"))?;
+    Ok(Published { receipt, certificate, lock, manifest })
+}
+
+fn judged(request: &Request, reproduced: Option<&Reproduced>) -> Outcome<Verdict> {
+    if request.level == Some(Level::ObjectsReproduced) && reproduced.is_none() {
+        return Err(Failure::bad_input("E-USAGE-EVIDENCE", "level 4 compiles objects again")
+            .expected("--recompile N|all and --nonce HEX")
+            .found("no --recompile")
+            .hint("cargo xtask verify RECEIPTS --recompile all --nonce $(openssl rand -hex 16)"));
+    }
     if request.level >= Some(Level::HashesVerified) && request.tree.is_none() {
         return Err(Failure::bad_input("E-USAGE-EVIDENCE", "level 2 and above compare hashes with bytes")
             .expected("--tree DIR, a scratch that holds what was built")
@@ -284,6 +349,10 @@ pub fn verify(request: &Request) -> Outcome<Verdict> {
         rest.extend(beside);
         rest.extend(derived::check(receipt, manifest.as_ref()));
         rest.extend(certificate::check(receipt, &folder, manifest.as_ref(), request));
+        let read = reproduced.and_then(|_| certificate::read(receipt, &folder).ok().flatten());
+        if let (Some(reproduced), Some(read)) = (reproduced, read) {
+            rest.extend(reproduced::check(&read.record.predicate, reproduced));
+        }
         rest.extend(hashes::check(receipt, request)?);
     }
     Ok(Verdict::judge(first, rest, request.level))

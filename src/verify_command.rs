@@ -5,7 +5,7 @@ use std::io::Write as _;
 use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum};
 
-use crate::verify::{self, Level, Request};
+use crate::verify::{self, Level, Request, Verdict};
 use crate::{Exit, Failure, Outcome};
 
 /// Arguments of `verify`.
@@ -42,10 +42,24 @@ pub enum Format {
 /// # Errors
 /// As [`verify::verify`].
 pub fn run(arguments: &Verify) -> Outcome<(String, Exit)> {
-    let level = arguments.level.map(|number| Level::ALL[usize::from(number)]);
-    let (receipts, tree) = (arguments.receipts.clone(), arguments.tree.clone());
-    let request = Request { receipts, level, tree, wheelhouse: arguments.wheelhouse.clone() };
-    let verdict = verify::verify(&request)?;
+    say(arguments, &verify::verify(&arguments.request())?)
+}
+
+impl Verify {
+    /// What is to be verified.
+    #[must_use]
+    pub fn request(&self) -> Request {
+        let level = self.level.map(|number| Level::ALL[usize::from(number)]);
+        let (receipts, tree) = (self.receipts.clone(), self.tree.clone());
+        Request { receipts, level, tree, wheelhouse: self.wheelhouse.clone() }
+    }
+}
+
+/// What standard output gets for `verdict`, and the exit code.
+///
+/// # Errors
+/// `E-SCHEMA` if the report has no JSON form.
+pub fn say(arguments: &Verify, verdict: &Verdict) -> Outcome<(String, Exit)> {
     let report = verdict.report();
     let text = match arguments.format {
         Format::Text => report.to_string(),

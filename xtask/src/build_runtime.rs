@@ -229,7 +229,7 @@ fn site(
 }
 
 /// Where the pinned Ninja stands in the toolchain: its wheel is unpacked as it is, its script in the wheel's data folder.
-fn ninja(lock: &Lock) -> Outcome<String> {
+pub(crate) fn ninja(lock: &Lock) -> Outcome<String> {
     let package = lock.packages.iter().find(|package| package.role == Role::Ninja);
     let package = package.ok_or_else(|| {
         Failure::bad_input("E-LOCK-ROLE", format!("{LOCK} pins no package with the role `ninja`"))

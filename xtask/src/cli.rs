@@ -2,15 +2,16 @@
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
+use requal::challenge::{Nonce, Wanted};
 use requal::target::Target;
 use requal::verify_command::{self, Format, Verify};
-use requal::{Exit, Outcome};
+use requal::{Exit, Outcome, explain_command};
 
 use crate::build_runtime::{self, Options};
 use crate::sys::sandbox::Mode;
 use crate::sys::{env, proc, scratch};
 use crate::wrap::{self, Wrap};
-use crate::{doctor, fetch, lock_command, qualify, say};
+use crate::{challenge, doctor, fetch, lock_command, qualify, say};
 
 /// Rebuilds a CUDA runtime from a lock file and an empty directory, and proves what was done.
 #[derive(Debug, Parser)]
@@ -36,7 +37,9 @@ enum Command {
     /// Empty directory → modules and runtime-build.json
     BuildRuntime(BuildRuntime),
     /// Verifies the receipts of a folder: as far as the evidence goes, or up to a level
-    Verify(Verify),
+    Verify(Audit),
+    /// Says why a unit, or each unit of a module, was reused or compiled: root causes first
+    Explain(Explain),
     /// Checks toolchain.lock against the index, or changes one package of it
     Lock(Lock),
     /// Read-only check of this machine: found, needed, the command that mends it
@@ -80,6 +83,32 @@ struct Build {
     /// Compile every unit, also those whose object another tree has
     #[arg(long)]
     no_reuse: bool,
+}
+
+/// Verification, and the challenge that needs a toolchain.
+#[derive(Debug, Args)]
+struct Audit {
+    #[command(flatten)]
+    verify: Verify,
+    /// Compile this many units again, drawn by the nonce, or `all`, and compare
+    #[arg(long, value_name = "N|all", requires = "nonce")]
+    recompile: Option<Wanted>,
+    /// Your own random bytes, drawn after publication: at least 16, in hexadecimal
+    #[arg(long, value_name = "HEX", requires = "recompile")]
+    nonce: Option<Nonce>,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+struct Explain {
+    /// A module, a tree, or a unit by its source path
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    /// Folder of the receipts [default: receipts/ in the scratch]
+    #[arg(long, value_name = "DIR")]
+    receipts: Option<Utf8PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -166,12 +195,31 @@ fn dispatch(cli: &Cli) -> Outcome<(String, Exit)> {
         Command::BuildRuntime(arguments) => {
             said(&build_runtime::run(&arguments.build.options()?)?, cli.format)
         }
-        Command::Verify(arguments) => verify_command::run(arguments),
+        Command::Verify(arguments) => audit(arguments),
+        Command::Explain(Explain { name, place, receipts }) => {
+            let receipts = match receipts {
+                Some(receipts) => receipts.clone(),
+                None => place.absolute()?.join("receipts"),
+            };
+            explain_command::run(&receipts, name, cli.format)
+        }
         Command::Lock(arguments) => lock(arguments, cli.format),
         Command::Doctor(place) => doctor(place, cli.format),
         Command::Ci => proc::replace(&repository().join(".ci/run")),
         Command::Wrap(step) => wrap::run(step).map(|()| (String::new(), Exit::Success)),
     }
+}
+
+fn audit(arguments: &Audit) -> Outcome<(String, Exit)> {
+    let (Some(wanted), Some(nonce)) = (arguments.recompile, arguments.nonce.clone()) else {
+        return verify_command::run(&arguments.verify);
+    };
+    let scratch = arguments.place.absolute()?;
+    let wheelhouse = arguments.verify.wheelhouse.clone();
+    let origin =
+        fetch::Origin { scratch: scratch.clone(), wheelhouse, offline: false, settings: env::pip_settings() };
+    let (verify, repository) = (arguments.verify.clone(), repository());
+    challenge::run(&challenge::Options { verify, wanted, nonce, scratch, repository, origin })
 }
 
 fn lock(arguments: &Lock, format: Format) -> Outcome<(String, Exit)> {

@@ -10,7 +10,7 @@ use requal::command::Place;
 use requal::limits::{Applied, Limits};
 use requal::plan::{ModulePlan, UnitPlan};
 use requal::receipt::Decision;
-use requal::reuse::Lists;
+use requal::reuse::{Decided, Lists};
 use requal::target::Target;
 use requal::unit::{KeyParts, ModuleRecord, UnitRecord, key};
 use requal::versions::HostCompiler;
@@ -22,7 +22,7 @@ use crate::progress::while_building;
 use crate::sys::sandbox;
 use crate::sys::{fs, layout};
 use crate::trees::SourceTree;
-use crate::wrap;
+use crate::wrap::{self, DefineTest};
 
 pub use machine::Machine;
 pub use reuse::{Counterpart, Reuse};
@@ -133,6 +133,52 @@ pub fn build(
     Ok(Built { units, module, compiled, reused, linked, applied, folder: work.folder })
 }
 
+/// Compiles the units of `plan` from `tree` in a fresh build folder; nothing is taken from elsewhere, and nothing is linked.
+///
+/// # Errors
+/// As [`build`].
+pub fn recompile(site: &Site, tree: &SourceTree, plan: &ModulePlan) -> Outcome<Vec<UnitRecord>> {
+    let (work, room) = Work::fresh(site, tree, plan)?;
+    let edges: Vec<Edge> = plan.units.iter().map(|unit| work.compile_edge(unit)).collect();
+    work.run_ninja(&edges, room.as_ref())?;
+    let mut machine = Machine::default();
+    let record =
+        |unit: &UnitPlan| work.current_unit(unit, &mut machine)?.ok_or_else(|| unrecorded(&unit.object));
+    plan.units.iter().map(record).collect()
+}
+
+/// Runs tests of unused name defines: number, object and test of each; the reason to compile, if there is one, in their order.
+///
+/// # Errors
+/// As [`build`].
+pub fn test_defines(
+    site: &Site,
+    tree: &SourceTree,
+    plan: &ModulePlan,
+    tests: &[(usize, String, DefineTest)],
+) -> Outcome<Vec<Option<Decided>>> {
+    if tests.is_empty() {
+        return Ok(vec![]);
+    }
+    let (work, room) = Work::fresh(site, tree, plan)?;
+    let mut edges = Vec::new();
+    for (_, object, test) in tests {
+        let path = wrap::define_test_path(object);
+        fs::write(&work.folder.join(&path), &serde_json::to_vec(test).map_err(std::io::Error::from)?)?;
+        let mut command = work.wrapper("defines", site.toolchain_sha256, object);
+        command.push(format!("--test={path}"));
+        command.push("--".to_owned());
+        command.extend(test.wanted.iter().cloned());
+        edges.push(Edge { output: wrap::tested_path(object).into_string(), inputs: vec![], command });
+    }
+    work.run_ninja(&edges, room.as_ref())?;
+    let outcome = |(_, object, _): &(usize, String, DefineTest)| {
+        let bytes = fs_err::read(work.folder.join(wrap::tested_path(object)))?;
+        Ok(serde_json::from_slice(&bytes).map_err(std::io::Error::from)?)
+    };
+    tests.iter().map(outcome).collect()
+}
+
 pub(crate) fn unrecorded(output: &str) -> Box<Failure> {
     Failure::build_failed(
         "E-BUILD-RECORD",
@@ -149,6 +195,23 @@ struct Work<'a> {
     plan: &'a ModulePlan,
     reuse: &'a Reuse<'a>,
     folder: Utf8PathBuf,
+}
+
+impl<'a> Work<'a> {
+    /// Work in a build folder of its own in which nothing was made, and the room for it.
+    fn fresh(
+        site: &'a Site,
+        tree: &'a SourceTree,
+        plan: &'a ModulePlan,
+    ) -> Outcome<(Self, Option<sandbox::Room>)> {
+        let folder = site.scratch.join("build").join(&tree.name);
+        let source = site.scratch.join("trees").join(&tree.name);
+        tree.lay_out(&source)?;
+        fs_err::create_dir_all(&folder)?;
+        let reuse = &Reuse::NoCounterpart;
+        let room = room::prepare(site, tree, &source, &folder, reuse)?;
+        Ok((Work { site, tree, plan, reuse, folder }, room))
+    }
 }
 
 impl Work<'_> {

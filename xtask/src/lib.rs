@@ -2,6 +2,7 @@
 
 pub mod attempts;
 pub mod build_runtime;
+pub mod challenge;
 pub mod cli;
 pub mod compile;
 pub mod doctor;

@@ -6,7 +6,7 @@ pub(crate) mod stamps;
 pub(crate) mod take;
 mod unused;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::{Args, Subcommand};
@@ -21,6 +21,8 @@ use requal::{Digest, Exit, Outcome, depfile, grammar, ptxas};
 
 use closure::Ground;
 
+use serde::{Deserialize, Serialize};
+
 use crate::sys::proc::{self, Call};
 use crate::sys::{env, fs, layout, trace};
 
@@ -31,6 +33,8 @@ pub enum Wrap {
     Compile(Compile),
     /// One link.
     Link(Link),
+    /// One test of unused name defines.
+    Defines(Defines),
 }
 
 /// What a compile and a link have in common.
@@ -79,6 +83,30 @@ pub struct Link {
     libraries: Vec<String>,
 }
 
+/// Arguments of a test of unused name defines.
+#[derive(Debug, Args)]
+pub struct Defines {
+    #[command(flatten)]
+    step: Step,
+    /// The test: a file of the build folder
+    #[arg(long)]
+    test: Utf8PathBuf,
+}
+
+/// A test of unused name defines, for an auditor.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefineTest {
+    /// The command of the compile whose object was taken, naming places.
+    pub recorded: Vec<String>,
+    /// The command that was saved.
+    pub wanted: Vec<String>,
+    /// The names.
+    pub names: BTreeSet<String>,
+    /// Digest of what both compiles depend on.
+    pub closure_sha256: Digest,
+}
+
 /// Runs one hidden command.
 ///
 /// # Errors
@@ -87,6 +115,7 @@ pub fn run(wrap: &Wrap) -> Outcome<()> {
     let (step, outcome) = match wrap {
         Wrap::Compile(compile) => (&compile.step, compile.run()),
         Wrap::Link(link) => (&link.step, link.run()),
+        Wrap::Defines(defines) => (&defines.step, defines.run()),
     };
     if let Err(failure) = &outcome {
         fs::write(&refusal_path(step.build(), &step.output), failure.to_string().as_bytes())?;
@@ -122,6 +151,34 @@ pub fn offer_path(output: &str) -> Utf8PathBuf {
 #[must_use]
 pub fn refusal_path(build: &Utf8Path, output: &str) -> Utf8PathBuf {
     build.join("refused").join(format!("{output}.txt"))
+}
+
+/// Where the test of the names of `output` lies, relative to the build folder.
+#[must_use]
+pub fn define_test_path(output: &str) -> Utf8PathBuf {
+    Utf8PathBuf::from("define-test").join(format!("{output}.json"))
+}
+
+/// Where the outcome of that test lies, relative to the build folder.
+#[must_use]
+pub fn tested_path(output: &str) -> Utf8PathBuf {
+    Utf8PathBuf::from("define-tested").join(format!("{output}.json"))
+}
+
+impl Defines {
+    fn run(&self) -> Outcome<()> {
+        let step = &self.step;
+        let bytes = fs_err::read(step.build().join(&self.test))?;
+        let test: DefineTest = serde_json::from_slice(&bytes).map_err(std::io::Error::from)?;
+        let temporary = step.fresh_temporary()?;
+        let pair = unused::Pair { recorded: &test.recorded, wanted: &test.wanted };
+        let outcome = unused::test(step, &temporary, pair, &test.names, test.closure_sha256)?;
+        let tested = step.build().join(tested_path(&step.output));
+        // What the passes read is of no matter here: the outcome is read once and thrown away.
+        let rule = depfile::write(tested_path(&step.output).as_str(), &[step.place.tree.clone()]);
+        fs::write(&step.build().join(format!("{}.d", tested_path(&step.output))), rule.as_bytes())?;
+        fs::write(&tested, &serde_json::to_vec(&outcome).map_err(std::io::Error::from)?)
+    }
 }
 
 impl Compile {

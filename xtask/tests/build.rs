@@ -13,5 +13,7 @@ mod killed;
 mod kit;
 #[path = "build/observed.rs"]
 mod observed;
+#[path = "build/reused.rs"]
+mod reused;
 #[path = "build/same.rs"]
 mod same;

@@ -1,6 +1,7 @@
 //! What a build records of each compile: everything that it was seen to open and to look for, in and out of a room.
 
-use requal::receipt::{Input, Root};
+use requal::closure::{Closure, Located};
+use requal::receipt::Root;
 use requal::unit::{ModuleRecord, UnitRecord};
 
 use crate::kit::build::Fixture;
@@ -15,33 +16,30 @@ fn record<T: serde::de::DeserializeOwned>(fixture: &Fixture, path: &str) -> T {
 
 #[test]
 fn what_no_dependency_file_names_is_observed_in_both_places() {
-    for (mode, tree) in [("require", "/requal/tree".to_owned()), ("off", String::new())] {
+    for mode in ["require", "off"] {
         let fixture = Fixture::new(&["one"]);
         fixture.run(&["--sandbox", mode]).succeeded();
-        let tree = if tree.is_empty() { fixture.scratch.join("place/tree").into_string() } else { tree };
         let unit: UnitRecord = record(&fixture, UNIT);
         let module: ModuleRecord = record(&fixture, MODULE);
-        for observed in [&unit.observed, &module.observed] {
-            assert!(observed.is_complete(), "{:?}", observed.gaps);
-            assert_eq!(observed.written.len(), 0, "{:?}", observed.written);
-        }
-        let has = |inputs: &[Input], root, end: &str| {
-            inputs.iter().any(|input| input.root == root && input.path.ends_with(end))
+        assert_eq!((&unit.bars, &module.bars), (&vec![], &vec![]), "{mode}");
+        let has = |closure: &Closure, root, end: &str| {
+            closure.files.keys().any(|at| at.root == root && at.path.ends_with(end))
         };
         let toolkit = ["crt/host_runtime.h", "bin/nvcc.profile", "bin/nvcc", "bin/ptxas", "bin/cudafe++"];
         for end in toolkit {
-            assert!(has(&unit.inputs, Root::Toolchain, end), "{mode}: {end}: {:#?}", unit.inputs);
+            assert!(has(&unit.closure, Root::Toolchain, end), "{mode}: {end}: {:#?}", unit.closure.files);
         }
-        for (inputs, end) in
-            [(&unit.inputs, "/cc1plus"), (&unit.inputs, "/libc.so.6"), (&module.inputs, "/collect2")]
+        for (closure, end) in
+            [(&unit.closure, "/cc1plus"), (&unit.closure, "/libc.so.6"), (&module.closure, "/collect2")]
         {
-            assert!(has(inputs, Root::System, end), "{mode}: {end}: {inputs:#?}");
+            assert!(has(closure, Root::System, end), "{mode}: {end}: {:#?}", closure.files);
         }
         for late in ["include/crt/host_runtime.h", "include/cuda_runtime.h"] {
-            assert!(unit.observed.probes.contains(&format!("{tree}/{late}")), "{mode}: {late}");
+            let late = Located::new(Root::Tree, late).unwrap();
+            assert!(unit.closure.absent.contains(&late), "{mode}: {late}");
         }
-        let started = |name: &str| unit.observed.executed.iter().any(|one| one.program.ends_with(name));
-        assert!(["/nvcc", "/cudafe++", "/cicc", "/ptxas", "/fatbinary", "/cc1plus"].into_iter().all(started));
+        let started = |name: &str| has(&unit.closure, Root::Toolchain, name);
+        assert!(["/nvcc", "/cudafe++", "/cicc", "/ptxas", "/fatbinary"].into_iter().all(started));
     }
 }
 

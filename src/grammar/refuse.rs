@@ -1,0 +1,94 @@
+//! The judgement of a command, token by token and as a whole.
+
+use super::RefusalKind::{self, OtherPhase, ResponseFile, UnknownFlag, Unparsable, UnsafeCharacter};
+use super::{Command, Refusal, Token, host, options, words};
+
+/// Names that stand for folders: the only `$` that a token may hold.
+const PLACES: [&str; 6] = ["${toolchain}", "${tree}", "${build}", "${unit}", "${host}", "${scratch}"];
+
+/// Endings of sources that nvcc compiles to one object.
+const SOURCES: [&str; 5] = [".cu", ".cpp", ".cc", ".cxx", ".c"];
+
+/// Every refusal of `command`, each with the index of the first word of its token, in their order.
+pub(super) fn all(command: &Command) -> Vec<(usize, Refusal)> {
+    let mut starts = Vec::with_capacity(command.tokens.len());
+    let mut next = 0;
+    for token in &command.tokens {
+        starts.push(next);
+        next += token.print().len();
+    }
+    let mut found = Vec::new();
+    let mut refuse = |token: usize, kind: RefusalKind, word: String| {
+        found.push((starts[token], Refusal { kind, token: word }));
+    };
+    let nvcc = command.nvcc();
+    for (i, token) in command.tokens.iter().enumerate() {
+        for kind in kinds(token, nvcc) {
+            refuse(i, kind, token.print().join(" "));
+        }
+    }
+    let (riding, at) = command.host();
+    for (token, &i) in riding.iter().zip(&at) {
+        if let Some(kind) = host::judge(token, true) {
+            refuse(i, kind, token.print().join(" "));
+        }
+    }
+    if nvcc {
+        let inputs = command.tokens.iter().filter(|token| matches!(token, Token::Input(_))).count();
+        let compiles = |token: &Token| token.option().and_then(options::long_name) == Some("compile");
+        if inputs != 1 || !command.tokens.iter().any(compiles) {
+            refuse(0, OtherPhase, format!("{inputs} sources, -c: {}", command.tokens.iter().any(compiles)));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn kinds(token: &Token, nvcc: bool) -> Vec<RefusalKind> {
+    let mut kinds = Vec::new();
+    let verdict = match token {
+        Token::Program(_) => None,
+        Token::Unknown(_) if nvcc => Some(UnknownFlag),
+        Token::Input(word) if nvcc => input(word),
+        _ => match token.option() {
+            Some(option) if nvcc => options::judge(option),
+            _ => host::judge(token, false),
+        },
+    };
+    kinds.extend(verdict);
+    let words = token.print();
+    if words.iter().any(|word| !is_plain(word)) || (nvcc && !is_plain_for_the_shell(token)) {
+        kinds.push(UnsafeCharacter);
+    }
+    if nvcc && !words.iter().all(|word| words::is_closed(word)) {
+        kinds.push(Unparsable);
+    }
+    if let Token::Host(option) = token
+        && words::host(&option.value).is_none()
+        && !kinds.contains(&Unparsable)
+    {
+        kinds.push(Unparsable);
+    }
+    kinds
+}
+
+fn input(word: &str) -> Option<RefusalKind> {
+    if word.starts_with('@') {
+        return Some(ResponseFile);
+    }
+    (!SOURCES.iter().any(|ending| word.ends_with(ending))).then_some(OtherPhase)
+}
+
+fn is_plain(word: &str) -> bool {
+    let bare = PLACES.iter().fold(word.to_owned(), |text, place| text.replace(place, ""));
+    !bare.chars().any(|c| "$#\\`".contains(c) || c.is_control())
+}
+
+/// nvcc pastes the words of `-Xcompiler` into a line of its shell as they are.
+fn is_plain_for_the_shell(token: &Token) -> bool {
+    match token {
+        Token::Host(option) => !option.value.chars().any(|c| ";&|<>(){}*?[]~!".contains(c)),
+        _ => true,
+    }
+}
