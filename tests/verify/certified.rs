@@ -246,5 +246,10 @@ fn told(build: &mut Build, records: &[UnitRecord]) {
         unit.decision = record.decided.decision;
         unit.reason = record.decided.reason;
     }
-    build.limitations.retain(|limitation| *limitation != Limitation::ProbesNotRecorded);
+    let p2p = build.trees.iter().any(|tree| *tree.name == *"p2p");
+    build.limitations.retain(|limitation| match limitation {
+        Limitation::ProbesNotRecorded => false,
+        Limitation::P2pNotExecuted => p2p,
+        _ => true,
+    });
 }
