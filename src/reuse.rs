@@ -358,3 +358,6 @@ fn hash_words(hasher: &mut Hasher, words: &[String]) {
         hasher.update(word.as_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -195,8 +195,9 @@ const ATTACHED: [&str; 7] = ["-D", "-U", "-I", "-L", "-l", "-O", "-t"];
 
 /// The row of an option that is written as `name`, dashes included.
 fn row(name: &str) -> Option<Row> {
+    let (one_dash, two_dashes) = (name.strip_prefix('-')?, name.strip_prefix("--"));
     let named = |(long, short, _): &&(&'static str, &'static str, Takes)| {
-        name.strip_prefix("--") == Some(long) || name.strip_prefix('-') == Some(short)
+        two_dashes == Some(long) || one_dash == *short
     };
     OPTIONS.iter().find(named).map(|&(long, short, takes)| Row { long, short, takes })
 }

@@ -13,8 +13,8 @@ use super::{Check, Finding, Kind, Level, Request, State};
 use crate::certificate::{Certificate, FILE, ObjectReuse, PREDICATE_TYPE, Unit};
 use crate::json::{self, Fault};
 use crate::manifest::Manifest;
-use crate::receipt::{Build, CertificateFile, RuntimeBuild, STATEMENT_TYPE, TreeRecord};
-use crate::reuse::Lists;
+use crate::receipt::{self, Build, CertificateFile, RuntimeBuild, STATEMENT_TYPE, TreeRecord};
+use crate::reuse::{self, Lists};
 use crate::{Digest, gzip};
 
 const FORM: Kind = Kind {
@@ -84,10 +84,12 @@ pub(super) fn check(
     request: &Request,
 ) -> Vec<Check> {
     let build = &receipt.predicate.build;
-    let Some(named) = &build.certificate else { return vec![] };
+    let mut checks = files(receipt);
+    let Some(named) = &build.certificate else { return checks };
     let Some(bytes) = folder.get(&named.file) else {
         let found = format!("no {} beside the receipt", named.file);
-        return vec![FORM.unseen(State::Unverifiable, FILE, "E-EVIDENCE-ABSENT", found)];
+        checks.push(FORM.unseen(State::Unverifiable, FILE, "E-EVIDENCE-ABSENT", found));
+        return checks;
     };
     let (text, record) = match text(bytes).and_then(|text| Ok((record(&text)?, text))) {
         Ok((record, text)) => (text, record),
@@ -96,19 +98,28 @@ pub(super) fn check(
             if fault.code == "E-TYPE-PREDICATE" {
                 finding.state = State::Unverifiable;
             }
-            return FORM.judge(FILE, 1, vec![finding]);
+            checks.extend(FORM.judge(FILE, 1, vec![finding]));
+            return checks;
         }
     };
-    let mut checks = vec![FORM.check(State::Verified, FILE.to_owned(), 1)];
+    checks.push(FORM.check(State::Verified, FILE.to_owned(), 1));
     checks.extend(BOUND.judge(FILE, 1, digest(named, bytes, &text)));
     let compressed = receipt.predicate.run.certificate.as_ref();
-    if let Some(told) = compressed.filter(|told| told.sha256 != Digest::of(bytes)) {
-        let found = format!("{}, compressed as {}", told.sha256, Digest::of(bytes));
+    let packed = (Digest::of(bytes), bytes.len() as u64);
+    if let Some(told) = compressed.filter(|told| (told.sha256, told.size_bytes) != packed) {
+        let found = format!("{}, compressed as {}", told.sha256, packed.0);
         checks.push(COMPRESSED.unseen(State::Warn, FILE, "E-CERT-COMPRESSED", found));
     }
     let ground = Ground::of(build, &record.predicate);
     let units = record.predicate.units.len();
     checks.extend(UNITS.judge(FILE, units, bound::check(build, &record)));
+    if record.predicate.rule_sha256 != rule() {
+        // Its digests and decisions are not lies; they only have no reader here.
+        let found = "decided by another rule";
+        let unseen = |kind: Kind| kind.unseen(State::Unverifiable, FILE, "E-CERT-RULE", found);
+        checks.extend([CLOSURES, DECISIONS, CONTROLS].map(unseen));
+        return checks;
+    }
     checks.extend(CLOSURES.judge(FILE, units, decisions::closures(&ground)));
     checks.extend(DECISIONS.judge(FILE, units, decisions::decisions(&ground)));
     checks.extend(CONTROLS.judge(FILE, record.predicate.controls.rows.len(), decisions::controls(&ground)));
@@ -119,6 +130,27 @@ pub(super) fn check(
         checks.extend(depfiles::check(&ground, tree));
     }
     checks
+}
+
+/// Digest of the rule by which decisions are made here.
+fn rule() -> Digest {
+    Digest::of(reuse::RULE.as_bytes())
+}
+
+/// Both parts of the receipt name the one file, or neither names any.
+fn files(receipt: &RuntimeBuild) -> Vec<Check> {
+    let (build, run) = (&receipt.predicate.build.certificate, &receipt.predicate.run.certificate);
+    let told = [
+        ("/predicate/build/certificate", build.as_ref().map(|named| &*named.file)),
+        ("/predicate/run/certificate", run.as_ref().map(|told| &*told.file)),
+    ];
+    let any = build.is_some() || run.is_some();
+    let wrong = told.into_iter().filter(|(_, file)| any && *file != Some(FILE));
+    let finding = |(pointer, file): (&str, Option<&str>)| {
+        Finding::mismatch("E-CERT-FILE", pointer, FILE, file.unwrap_or("no file"))
+    };
+    let findings: Vec<_> = wrong.map(finding).collect();
+    if findings.is_empty() { vec![] } else { BOUND.judge(receipt::FILE, 1, findings) }
 }
 
 /// The certificate beside `receipt`, if it is there and can be read.

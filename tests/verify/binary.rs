@@ -1,12 +1,9 @@
-//! The binary `requal verify`: usage, odd inputs, output forms, and that no single changed byte passes.
+//! The binary `requal verify`: usage, odd inputs and output forms.
 
-use std::collections::BTreeSet;
 use std::process::Output;
 
 use crate::fixture::{Fixture, put};
-use requal::receipt::RuntimeBuild;
-use requal::verify::{Level, Request, verify};
-use requal::{Exit, json};
+use requal::json;
 use serde_json::Value;
 
 #[expect(clippy::disallowed_methods, reason = "the binary under test is started here")]
@@ -121,92 +118,4 @@ fn a_receipt_without_reader_keeps_level_1_from_being_reached() {
         text.contains("E-RECEIPT-UNKNOWN at full-worker.json") && text.contains("WELL-FORMED: "),
         "{text}"
     );
-}
-
-/// Facts that one changed byte can make others and that leave no trace in what level 2 looks at: the producer's word.
-const WORD_OF_THE_PRODUCER: [&str; 12] = [
-    "/predicate/run/session",
-    "/predicate/run/started_on",
-    "/predicate/run/finished_on",
-    "/predicate/run/replaced_environment/0",
-    "/predicate/run/limits/applied/nice",
-    "/predicate/run/limits/applied/inherited/open_files",
-    "/predicate/build/tool/name",
-    "/predicate/build/tool/version",
-    "/predicate/build/versions/0/component",
-    "/predicate/build/versions/0/version",
-    "/predicate/build/host_compiler/version",
-    "/predicate/build/units/*/kernels/*/*",
-];
-
-fn is_word_of_the_producer(pointer: &str) -> bool {
-    WORD_OF_THE_PRODUCER.iter().any(|pattern| fits(pattern, pointer))
-}
-
-/// Whether `pointer` is the pattern, in which `*` stands for any one part.
-fn fits(pattern: &str, pointer: &str) -> bool {
-    let (pattern, found): (Vec<_>, Vec<_>) = (pattern.split('/').collect(), pointer.split('/').collect());
-    pattern.len() == found.len() && pattern.iter().zip(&found).all(|(part, f)| *part == "*" || part == f)
-}
-
-#[test]
-fn t101_no_single_changed_byte_passes_but_in_the_producers_word() {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let neutral: BTreeSet<_> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|first| scope.spawn(move || sweep(first, threads))).collect();
-        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-    });
-    assert!(neutral.contains("/predicate/run/session"), "the sweep reaches level 2");
-    let unnamed: Vec<_> = neutral.iter().filter(|place| !is_word_of_the_producer(place)).collect();
-    assert_eq!(unnamed, Vec::<&String>::new(), "a changed byte passes here");
-    let idle: Vec<_> = WORD_OF_THE_PRODUCER
-        .into_iter()
-        .filter(|pattern| !neutral.iter().any(|place| fits(pattern, place)))
-        .collect();
-    assert_eq!(idle, Vec::<&str>::new(), "no changed byte passes here any more");
-}
-
-/// Changes every `step`-th byte from `first` on; the places at which a change passed level 2.
-fn sweep(first: usize, step: usize) -> BTreeSet<String> {
-    let fixture = Fixture::of(&["p2p"]);
-    let bytes = fixture.bytes();
-    let request = Request {
-        receipts: fixture.receipts(),
-        level: Some(Level::HashesVerified),
-        tree: Some(fixture.scratch.clone()),
-        wheelhouse: None,
-    };
-    assert_eq!(verify(&request).unwrap().exit(), Exit::Success);
-    let mut neutral = BTreeSet::new();
-    for at in (first..bytes.len()).step_by(step) {
-        // One neighbour, and the other case of a letter.
-        for bit in [0x01, 0x20] {
-            let mut changed = bytes.clone();
-            changed[at] ^= bit;
-            // Most changes end at level 0; only what is left is verified as a whole.
-            let Ok(value) = json::read(&changed) else { continue };
-            if json::record_of::<RuntimeBuild>(&value).is_err() {
-                continue;
-            }
-            put(&fixture.receipts().join("runtime-build.json"), &changed);
-            if verify(&request).is_ok_and(|verdict| verdict.exit() == Exit::Success) {
-                leaves(&fixture.value, &value, String::new(), &mut neutral);
-            }
-        }
-    }
-    neutral
-}
-
-/// Pointers of the leaves in which two values of one shape differ.
-fn leaves(a: &Value, b: &Value, place: String, found: &mut BTreeSet<String>) {
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
-            a.iter().for_each(|(key, value)| leaves(value, &b[key], format!("{place}/{key}"), found));
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| leaves(a, b, format!("{place}/{i}"), found));
-        }
-        _ if a == b => {}
-        _ => drop(found.insert(place)),
-    }
 }

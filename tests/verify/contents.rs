@@ -91,7 +91,7 @@ fn t041_a_manifest_that_names_two_modules_alike() {
 fn t040_a_manifest_with_another_flag_tree_or_module() {
     type Change = fn(&str) -> String;
     let cases: [(Change, &str, &str); 5] = [
-        (|text| text.replacen("-O3", "-O2", 1), "E-ARGV-DERIVED", "/predicate/build/units/0/argv/10"),
+        (|text| text.replacen("-O3", "-O2", 1), "E-ARGV-DERIVED", "/predicate/build/units/0/argv/11"),
         (
             |text| text.replacen("overlay = \"kernels/f\"\n", "", 1),
             "E-TREE-SET",

@@ -8,12 +8,10 @@ use requal::receipt::*;
 use requal::target::Target;
 use requal::tree::{Link, Tree, TreeFile};
 use requal::verify::{Check, Level, Request, State, Verdict, verify};
-use requal::wheel::{Pinned, Wheel};
 use requal::{Digest, Outcome, command, json, judge};
 use serde_json::Value;
 
-use crate::elf;
-use crate::kit::{self, Entry};
+use crate::{elf, sources};
 
 /// A scratch in a temporary folder with `receipts/` in it, and the receipt as a value.
 pub(crate) struct Fixture {
@@ -24,6 +22,17 @@ pub(crate) struct Fixture {
     pub(crate) value: Value,
 }
 
+/// How much there is to build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// Two units in each of the paired trees.
+    Plain,
+    /// As much, and a compiler where the commands start it: the least that a certificate needs.
+    Paired,
+    /// A third unit too.
+    Certified,
+}
+
 impl Fixture {
     /// An untampered build of three modules, one tree laid over another.
     pub(crate) fn new() -> Self {
@@ -32,9 +41,14 @@ impl Fixture {
 
     /// An untampered build of the modules `names`.
     pub(crate) fn of(names: &[&str]) -> Self {
+        Self::sized(names, Size::Plain)
+    }
+
+    /// An untampered build of the modules `names`.
+    pub(crate) fn sized(names: &[&str], size: Size) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
-        let value = serde_json::to_value(build_on_disk(&scratch, names)).unwrap();
+        let value = serde_json::to_value(build_on_disk(&scratch, names, size)).unwrap();
         let fixture = Self { _folder: folder, scratch, value };
         fixture.publish();
         fixture
@@ -86,44 +100,27 @@ pub(crate) fn put(path: &Utf8Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Writes a file of the fixture with `mode`.
-fn plant(path: &Utf8Path, bytes: &[u8], mode: u32) {
-    use std::os::unix::fs::PermissionsExt as _;
-    put(path, bytes);
-    fs_err::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-}
-
-/// Writes `files` below `root` with mode 0644 and returns their records.
-fn lay(root: &Utf8Path, files: &[(&str, &str)]) -> Tree {
-    let record = |(path, text): &(&str, &str)| {
-        plant(&root.join(path), text.as_bytes(), 0o644);
-        let sha256 = Digest::of(text.as_bytes());
-        TreeFile { path: (*path).to_owned(), mode: 0o644, size_bytes: text.len() as u64, sha256 }
-    };
-    Tree::new(files.iter().map(record).collect())
-}
-
-fn name(text: &str) -> Name {
+pub(crate) fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-fn path(text: &str) -> RelativePath {
+pub(crate) fn path(text: &str) -> RelativePath {
     RelativePath::new(text).unwrap()
 }
 
-fn token(text: &str) -> Token {
+pub(crate) fn token(text: &str) -> Token {
     Token::new(text).unwrap()
 }
 
-fn build_on_disk(scratch: &Utf8Path, names: &[&str]) -> RuntimeBuild {
-    let (wheel, lock) = toolchain(scratch);
+fn build_on_disk(scratch: &Utf8Path, names: &[&str], size: Size) -> RuntimeBuild {
+    let (wheel, lock) = sources::toolchain(scratch, size);
     let tools = wheel.tree.clone();
     put(&scratch.join("receipts/toolchain.lock"), lock.as_bytes());
-    let text = crate::manifest::text(names);
+    let text = crate::manifest::text(names, size);
     put(&scratch.join("receipts/runtime.toml"), text.as_bytes());
     put(&scratch.join("receipts/logs/build.log"), b"all went well\n");
     let manifest = Manifest::parse("runtime.toml", &text).unwrap();
-    let trees = trees(scratch, names);
+    let trees = sources::trees(scratch, names, size);
     let plans: Vec<_> = manifest.modules.iter().map(|module| plan(&manifest, module, &trees)).collect();
     let (inputs, units) = units(scratch, &tools, &trees, &plans);
     let modules: Vec<_> = plans.iter().map(|plan| module(scratch, plan)).collect();
@@ -176,28 +173,6 @@ fn environment() -> Vec<Variable> {
     all.map(variable).collect()
 }
 
-/// A real wheel, unpacked into the toolchain, and the lock that pins it.
-fn toolchain(scratch: &Utf8Path) -> (Wheel, String) {
-    let files =
-        [("bin/nvcc", "nvcc"), ("include/cuda.h", "#define CUDA 13000"), ("lib/libcudart.so.13", "cudart")];
-    let entries = kit::wheel("tools", "1.0", &files.map(|(path, text)| Entry::file(path, text.as_bytes())));
-    let bytes = kit::zip(&entries).bytes;
-    let package = kit::pin("tools", "1.0", &bytes);
-    put(&scratch.join("wheels").join(&package.file), &bytes);
-    let pinned = Pinned::new(bytes, &package).unwrap();
-    let wheel = pinned.open().unwrap().wheel;
-    for file in &wheel.tree.files {
-        let entry = entries.iter().find(|entry| entry.name == file.path.as_bytes()).unwrap();
-        plant(&scratch.join("toolchain").join(&file.path), &entry.content, file.mode);
-    }
-    std::os::unix::fs::symlink("libcudart.so.13", scratch.join("toolchain/lib/libcudart.so")).unwrap();
-    let lock = format!(
-        "version = 1\n\n[[package]]\nname = \"tools\"\nversion = \"1.0\"\nfile = \"{}\"\nsize_bytes = {}\nsha256 = \"{}\"\nrole = \"toolchain\"\n",
-        package.file, package.size_bytes, package.sha256
-    );
-    (wheel, lock)
-}
-
 fn plan(manifest: &Manifest, module: &manifest::Module, trees: &[TreeRecord]) -> ModulePlan {
     let tree = trees.iter().find(|tree| *tree.name == *module.tree).unwrap();
     plan::module(manifest, module, &Tree::new(tree.files.clone()), HOST).unwrap()
@@ -217,41 +192,6 @@ fn place() -> Place {
         build: token(&fixed.build),
         scratch_path_sha256: None,
     }
-}
-
-/// Name, base, and path and content of each file.
-type SmallTree = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
-
-fn trees(scratch: &Utf8Path, names: &[&str]) -> Vec<TreeRecord> {
-    let all: [SmallTree; 3] = [
-        ("stock", None, &[("acc.cuh", "half"), ("a.cu", "a"), ("b.cpp", "b")]),
-        ("p2p", None, &[("p.cu", "p")]),
-        ("facc", Some("stock"), &[("acc.cuh", "float"), ("a.cu", "a"), ("b.cpp", "b")]),
-    ];
-    let mut trees: Vec<TreeRecord> = Vec::new();
-    for (own, base, files) in all.into_iter().filter(|(own, ..)| names.contains(own)) {
-        let tree = lay(&scratch.join("trees").join(own), files);
-        let change = OverlayChange {
-            path: path("acc.cuh"),
-            sha256_before: Some(Digest::of(b"half")),
-            sha256_after: Digest::of(b"float"),
-        };
-        let overlay = base.map(|_| OverlayRecord {
-            tree_sha256: Tree::new(
-                tree.files.iter().filter(|file| file.path == "acc.cuh").cloned().collect(),
-            )
-            .digest(),
-            changed: vec![change],
-        });
-        trees.push(TreeRecord {
-            name: name(own),
-            tree_sha256: tree.digest(),
-            files: tree.files,
-            base: base.map(name),
-            overlay,
-        });
-    }
-    trees
 }
 
 /// Every source is a unit; it reads itself, its tree's header if there is one, and the toolchain's header.
@@ -344,8 +284,19 @@ fn module(scratch: &Utf8Path, plan: &ModulePlan) -> Module {
 }
 
 fn load_checks(modules: &[Module]) -> Vec<LoadCheck> {
-    let orders: &[&[usize]] =
-        &[&[0], &[1], &[2], &[0, 1, 2], &[0, 2, 1], &[1, 0, 2], &[1, 2, 0], &[2, 0, 1], &[2, 1, 0]];
+    let orders: &[&[usize]] = &[
+        &[0],
+        &[1],
+        &[2],
+        &[0, 1],
+        &[1, 0],
+        &[0, 1, 2],
+        &[0, 2, 1],
+        &[1, 0, 2],
+        &[1, 2, 0],
+        &[2, 0, 1],
+        &[2, 1, 0],
+    ];
     let told = |order: &&&[usize]| {
         let all = order.iter().all(|i| *i < modules.len());
         all && (order.len() == 1 || order.len() == modules.len())

@@ -1,8 +1,10 @@
 //! The format of records: committed schemas, golden files and the comparison rule.
 
+use crate::certified::Certified;
 use crate::fixture::Fixture;
+use requal::certificate::ObjectReuse;
 use requal::receipt::{RuntimeBuild, differences};
-use requal::{json, schema};
+use requal::{Digest, json, schema};
 use serde_json::{Value, json};
 
 fn root(path: &str) -> String {
@@ -60,6 +62,34 @@ fn the_first_golden_receipt_still_reads() {
     let bytes = fs_err::read(root(path)).unwrap();
     let receipt: RuntimeBuild = json::read_record(&bytes).unwrap();
     assert_eq!(json::write(&receipt).unwrap(), bytes);
+}
+
+/// A certificate with every optional field, and the receipt that names it, as the first versions were written.
+#[test]
+fn the_first_golden_certificate_and_its_receipt_still_read() {
+    let (certificate, receipt) =
+        ("tests/golden/object-reuse.v1.json", "tests/golden/runtime-build.v1.certified.json");
+    if std::env::var_os("REQUAL_BLESS").is_some() && !fs_err::exists(root(certificate)).unwrap() {
+        let mut certified = Certified::new();
+        certified.tamper(|certificate, _| {
+            let bars = json!([{"about": "tree:p.cu", "reason": "TIME_MACRO"}]);
+            certificate["predicate"]["units"][3]["bars"] = bars;
+        });
+        for (path, value) in [(certificate, &certified.certificate), (receipt, &certified.fixture.value)] {
+            committed(path, &String::from_utf8(json::write(value).unwrap()).unwrap());
+        }
+    }
+    let bytes = fs_err::read(root(certificate)).unwrap();
+    let record: ObjectReuse = json::read_record(&bytes).unwrap();
+    assert_eq!(json::write(&record).unwrap(), bytes);
+    let receipt: RuntimeBuild = json::read_record(&fs_err::read(root(receipt)).unwrap()).unwrap();
+    let named = receipt.predicate.build.certificate.unwrap();
+    assert_eq!((named.sha256, named.size_bytes), (Digest::of(&bytes), bytes.len() as u64));
+    // What was decided by the first rule is known as such, and its digests are made the same way for ever.
+    let names = record.predicate.names();
+    for unit in &record.predicate.units {
+        assert_eq!(record.predicate.closure_sha256(unit, &names), Some(unit.closure_sha256));
+    }
 }
 
 fn full() -> Value {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::edit;
 use crate::fixture::{Fixture, put};
 use requal::verify::{Level, State, Word};
 use requal::{Digest, Exit};
@@ -24,24 +25,7 @@ struct Case {
 
 impl Case {
     fn apply(&self, receipt: &mut Value) {
-        for (pointer, value) in &self.set {
-            let (parent, key) = pointer.rsplit_once('/').unwrap();
-            match receipt.pointer_mut(parent).unwrap() {
-                Value::Array(items) if key == "-" => items.push(value.clone()),
-                Value::Array(items) => items[key.parse::<usize>().unwrap()] = value.clone(),
-                fields => fields[key] = value.clone(),
-            }
-        }
-        for pointer in &self.remove {
-            let (parent, key) = pointer.rsplit_once('/').unwrap();
-            match receipt.pointer_mut(parent).unwrap() {
-                Value::Array(items) => drop(items.remove(key.parse().unwrap())),
-                fields => assert!(fields.as_object_mut().unwrap().remove(key).is_some(), "{pointer}"),
-            }
-        }
-        if let Some(pointer) = &self.reverse {
-            receipt.pointer_mut(pointer).unwrap().as_array_mut().unwrap().reverse();
-        }
+        edit::apply(receipt, &self.set, &self.remove, self.reverse.as_deref());
     }
 }
 

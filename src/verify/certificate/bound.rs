@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::super::Finding;
 use crate::certificate::{Certificate, FileRow, ObjectReuse, Unit};
 use crate::command::Place;
+use crate::json;
 use crate::manifest::Manifest;
-use crate::receipt::{Build, Input, Unit as Told};
+use crate::receipt::{Build, Input, Limitation, Reason, Unit as Told};
 use crate::tree::second_spelling;
-use crate::{Digest, json, reuse};
 
 /// Everything that both say, and the form of the certificate's own tables.
 pub(super) fn check(build: &Build, record: &ObjectReuse) -> Vec<Finding> {
@@ -48,7 +48,7 @@ fn statement(record: &ObjectReuse) -> Vec<Finding> {
         };
         findings.push(Finding::mismatch("E-COUNT", "/predicate/totals", words(counted), words(told)));
     }
-    let rule = Digest::of(reuse::RULE.as_bytes());
+    let rule = super::rule();
     if certificate.rule_sha256 != rule {
         let pointer = "/predicate/rule_sha256";
         findings.push(Finding::unverifiable("E-CERT-RULE", pointer, rule, certificate.rule_sha256));
@@ -75,8 +75,9 @@ fn place(build: &Build, certificate: &Certificate) -> Vec<Finding> {
         .collect();
     for i in 0..certificate.environment.len().max(build.environment.len()) {
         let own = certificate.environment.get(i);
-        let own = own.map(|v| format!("{}={}", v.name, demanded.resolve(&v.value, "${object}")));
-        let told = build.environment.get(i).map(|v| format!("{}={}", v.name, v.value));
+        let own = own.map(|v| format!("{}={}", v.name, v.value));
+        let told = build.environment.get(i);
+        let told = told.map(|v| format!("{}={}", v.name, demanded.named(&v.value, "${object}")));
         if own != told {
             let shown = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
             let pointer = format!("/predicate/environment/{i}");
@@ -138,12 +139,14 @@ fn tables(certificate: &Certificate) -> Vec<Finding> {
 fn same_unit(build: &Build, certificate: &Certificate, i: usize, unit: &Unit, told: &Told) -> Vec<Finding> {
     let here = |field: &str| format!("/predicate/units/{i}/{field}");
     let place = Place::recorded(build.place.sandboxed);
-    let argv: Vec<String> = unit.argv.iter().map(|word| place.resolve(word, &unit.object)).collect();
+    // Places are named, not spelled: two spellings of one command would seem to differ.
+    let argv = told.argv.iter().map(|word| place.named(word, &told.object)).collect::<Vec<_>>().join(" ");
+    let own_argv = unit.argv.iter().map(|word| word.to_string()).collect::<Vec<_>>().join(" ");
     let rows = [
         ("tree", told.tree.to_string(), unit.tree.to_string()),
         ("source", told.source.to_string(), unit.source.to_string()),
         ("object", told.object.to_string(), unit.object.to_string()),
-        ("argv", told.argv.iter().map(|word| word.to_string()).collect::<Vec<_>>().join(" "), argv.join(" ")),
+        ("argv", argv, own_argv),
         ("decision", json::word(&told.decision), json::word(&unit.decision)),
         ("reason", json::word(&told.reason), json::word(&unit.reason)),
         ("object_sha256", told.object_sha256.to_string(), unit.object_sha256.to_string()),
@@ -152,6 +155,12 @@ fn same_unit(build: &Build, certificate: &Certificate, i: usize, unit: &Unit, to
     let differs = rows.into_iter().filter(|(_, told, own)| told != own);
     let mut findings: Vec<_> =
         differs.map(|(field, told, own)| Finding::mismatch("E-CERT-UNIT", here(field), told, own)).collect();
+    let unseen = unit.bars.iter().any(|bar| bar.reason == Reason::NotObserved);
+    let limitation = Limitation::ObservationIncomplete;
+    if unseen && !build.limitations.contains(&limitation) {
+        let expected = format!("{} said in the receipt", json::word(&limitation));
+        findings.push(Finding::mismatch("E-SCOPE", here("bars"), expected, "not said"));
+    }
     let Some(files) = unit.files.of_table(&certificate.files) else {
         let pointer = here("files");
         findings.push(Finding::mismatch("E-INPUT-ROW", pointer, "rows of the table", "a row beyond it"));

@@ -2,7 +2,7 @@
 
 use super::super::Finding;
 use super::Ground;
-use crate::certificate::Unit;
+use crate::certificate::{Certificate, Unit};
 use crate::closure::{Closure, Found, Located};
 use crate::json;
 use crate::receipt::{Decision, Reason};
@@ -17,7 +17,8 @@ pub(super) fn closures(ground: &Ground<'_>) -> Vec<Finding> {
         let here = |field: &str| format!("/predicate/units/{i}/{field}");
         let Some(closure) = ground.certificate.closure(unit) else {
             let expected = "rows of the tables, one for each place";
-            findings.push(Finding::mismatch("E-INPUT-ROW", here("files"), expected, "other rows"));
+            let field = stray(ground.certificate, unit);
+            findings.push(Finding::mismatch("E-INPUT-ROW", here(field), expected, "other rows"));
             continue;
         };
         let invocation = ground.certificate.invocation(unit);
@@ -47,6 +48,18 @@ pub(super) fn closures(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
+/// The field of `unit` that has a row beyond its table, or two of one place.
+fn stray(certificate: &Certificate, unit: &Unit) -> &'static str {
+    let Certificate { absent, folders, listed, links, .. } = certificate;
+    let whole = [
+        ("absent", unit.absent.of_table(absent).is_some()),
+        ("folders", unit.folders.of_table(folders).is_some()),
+        ("listed", unit.listed.of_table(listed).is_some()),
+        ("links", unit.links.of_table(links).is_some()),
+    ];
+    whole.into_iter().find(|(_, whole)| !whole).map_or("files", |(field, _)| field)
+}
+
 /// What stands at `at` for a unit of `tree`; what `closure` says of places of the machine.
 fn look(ground: &Ground<'_>, tree: &str, closure: &Closure, at: &Located) -> Found {
     ground.lists(tree).find(at).unwrap_or_else(|| closure.find(at).unwrap_or(Found::Absent))
@@ -65,6 +78,15 @@ fn decision(ground: &Ground<'_>, i: usize, unit: &Unit) -> Vec<Finding> {
         let expected = format!("a reason for {}", json::word(&unit.decision));
         return vec![Finding::mismatch("E-REUSE-REASON", here("reason"), expected, json::word(&unit.reason))];
     }
+    let mut findings = details(ground, i, unit);
+    findings.extend(again(ground, i, unit));
+    findings
+}
+
+/// The decision made again.
+fn again(ground: &Ground<'_>, i: usize, unit: &Unit) -> Vec<Finding> {
+    let here = |field: &str| format!("/predicate/units/{i}/{field}");
+    let reused = unit.decision == Decision::Reused;
     let Some((other, names)) = ground.counterpart(unit) else {
         let free = [Reason::NoCounterpart, Reason::NotConsidered];
         return match free.contains(&unit.reason) {
@@ -94,6 +116,37 @@ fn decision(ground: &Ground<'_>, i: usize, unit: &Unit) -> Vec<Finding> {
     }
 }
 
+/// A reason says what it is about, and nothing where it is about nothing.
+fn details(ground: &Ground<'_>, i: usize, unit: &Unit) -> Vec<Finding> {
+    let here = |field: &str| format!("/predicate/units/{i}/{field}");
+    let wrong = |field: &str, expected: &str| {
+        vec![Finding::mismatch("E-REUSE-REASON", here(field), expected, json::word(&unit.reason))]
+    };
+    let about = unit.about.as_deref();
+    let values = unit.recorded.is_some() || unit.found.is_some();
+    let name = |about: &str| ground.counterpart(unit).is_some_and(|(_, names)| names.contains(about));
+    let untold = match unit.reason {
+        Reason::NoCounterpart | Reason::NotConsidered | Reason::AlreadyCompiled | Reason::ClosureEqual => {
+            about.is_some() || values
+        }
+        Reason::NameDefineUsed => !about.is_some_and(name) || values,
+        Reason::NameDefineUntold => about.is_none() || values,
+        _ => about.is_none(),
+    };
+    if untold {
+        return wrong("about", "what the reason is about, and nothing else");
+    }
+    if unit.decision == Decision::Compiled && !unit.unused.is_empty() {
+        let told = unit.unused.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
+        return vec![Finding::mismatch("E-REUSE-DEFINE", here("unused"), "none of a compiled unit", told)];
+    }
+    let considered = ground.certificate.units.iter().any(|unit| unit.decision == Decision::Reused);
+    if unit.reason == Reason::NotConsidered && considered {
+        return wrong("reason", "a reason of a build that considered reuse");
+    }
+    vec![]
+}
+
 /// A reused object is its counterpart's, and names that differ were shown to be unused.
 fn taken(ground: &Ground<'_>, i: usize, unit: &Unit, other: &Unit, test_defines: bool) -> Vec<Finding> {
     let here = |field: &str| format!("/predicate/units/{i}/{field}");
@@ -106,6 +159,15 @@ fn taken(ground: &Ground<'_>, i: usize, unit: &Unit, other: &Unit, test_defines:
             expected,
             unit.object_sha256,
         ));
+    }
+    let of_receipt = |unit: &Unit| {
+        let mut all = ground.build.units.iter();
+        let told = all.find(|told| told.tree == unit.tree && told.source == unit.source)?;
+        Some((told.device_code_sha256, &told.targets, &told.kernels))
+    };
+    if of_receipt(unit) != of_receipt(other) {
+        let expected = format!("device code, targets and kernels as of {}", other.tree);
+        findings.push(Finding::mismatch("E-REUSE-OBJECT", here("object"), expected, "others in the receipt"));
     }
     if unit.closure_sha256 != other.closure_sha256 || other.decision != Decision::Compiled {
         let expected = format!("{}, compiled", other.closure_sha256);
@@ -138,8 +200,16 @@ fn not_taken(i: usize, unit: &Unit) -> Vec<Finding> {
         Reason::ChangedAtUse,
     ];
     // A place of the machine may have changed within the run; the record of it is what is looked at here.
-    let machine =
-        unit.about.as_ref().is_some_and(|about| about.starts_with("system:") || about.starts_with("host:"));
+    let looked_at = [
+        Reason::LinkDiffers,
+        Reason::ListingDiffers,
+        Reason::FolderGone,
+        Reason::ProbeFound,
+        Reason::ContentDiffers,
+        Reason::MtimeDiffers,
+    ];
+    let of_machine = |about: &str| about.starts_with("system:") || about.starts_with("host:");
+    let machine = looked_at.contains(&unit.reason) && unit.about.as_deref().is_some_and(of_machine);
     if known.contains(&unit.reason) || machine {
         return vec![];
     }

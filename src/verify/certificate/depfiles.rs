@@ -7,6 +7,7 @@ use camino::Utf8Path;
 use super::super::{Check, Finding, State, files};
 use super::{DEPFILES, Ground};
 use crate::certificate::{FILE, Unit};
+use crate::closure::{Closure, Located};
 use crate::command::Place;
 use crate::depfile;
 
@@ -52,12 +53,72 @@ fn depfile(ground: &Ground<'_>, tree: &Utf8Path, i: usize, unit: &Unit) -> Optio
     let closure = ground.certificate.closure(unit)?;
     let known: BTreeSet<String> = closure.files.keys().map(ToString::to_string).collect();
     let place = Place::fixed();
-    let named = |path: &String| {
-        let below = |at: &str| Utf8Path::new(path).strip_prefix(at).ok().map(Utf8Path::to_string);
-        below(&place.tree)
-            .map(|path| format!("tree:{path}"))
-            .or_else(|| below(&place.toolchain).map(|path| format!("toolchain:{path}")))
-    };
-    let missing = read.iter().filter_map(named).find(|at| !known.contains(at))?;
+    let at = |path: &String| real(&closure, located(&place, path));
+    let missing = read.iter().map(at).find(|at| !known.contains(at))?;
     Some(Finding::mismatch("E-DEPFILE", pointer, missing, "a closure without it"))
+}
+
+/// The path that a compiler names, by root.
+fn located(place: &Place, path: &str) -> String {
+    let below = |at: &str| Utf8Path::new(path).strip_prefix(at).ok().map(Utf8Path::to_string);
+    let roots = [("tree", &place.tree), ("toolchain", &place.toolchain), ("host", &place.host)];
+    let ours = roots.into_iter().find_map(|(root, at)| Some(format!("{root}:{}", below(at)?)));
+    ours.unwrap_or_else(|| format!("system:{}", path.trim_start_matches('/')))
+}
+
+/// Most links that one path leads through: a kernel's own limit.
+const MOST_LINKS: usize = 40;
+
+/// The place to which `at` leads through the links of `closure`, whose files are named without links.
+fn real(closure: &Closure, mut at: String) -> String {
+    for _ in 0..MOST_LINKS {
+        let below = |link: &Located| {
+            let rest = at.strip_prefix(&link.to_string())?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
+        };
+        let led = closure.links.iter().find_map(|(link, holds)| Some((link, holds, below(link)?)));
+        let Some((link, holds, rest)) = led else { break };
+        at = match holds.strip_prefix('/') {
+            Some(_) => {
+                format!("system:{}", depfile::normalise(&format!("{holds}{rest}")).trim_start_matches('/'))
+            }
+            None => {
+                let folder = link.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let path = depfile::normalise(&format!("/{folder}/{holds}{rest}"));
+                format!("{}:{}", link.root.word(), path.trim_start_matches('/'))
+            }
+        };
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receipt::{Root, Token};
+
+    #[test]
+    fn a_path_leads_through_the_links_of_the_closure() {
+        let place = Place::fixed();
+        let mut closure = Closure::default();
+        let links = [
+            (Root::System, "lib", "usr/lib"),
+            (Root::System, "usr/lib/a", "/usr/lib/b"),
+            (Root::Toolchain, "lib/x.so", "x.so.1"),
+            (Root::System, "usr/loop", "loop"),
+        ];
+        for (root, path, holds) in links {
+            closure.links.insert(Located::new(root, path).unwrap(), Token::new(holds).unwrap());
+        }
+        for (path, expected) in [
+            ("/requal/tree/a.h", "tree:a.h"),
+            ("/requal/toolchain/lib/x.so", "toolchain:lib/x.so.1"),
+            ("/requal/host/as", "host:as"),
+            ("/lib/a/c.h", "system:usr/lib/b/c.h"),
+            ("/library/c.h", "system:library/c.h"),
+            ("/usr/loop", "system:usr/loop"),
+        ] {
+            assert_eq!(real(&closure, located(&place, path)), expected, "{path}");
+        }
+    }
 }
