@@ -14,7 +14,7 @@ pub use table::{Parts, UnitParts};
 
 use crate::Digest;
 use crate::closure::Located;
-use crate::receipt::{Decision, Name, Reason, RelativePath, StatementType, Subject, Token, Variable};
+use crate::receipt::{Decision, LinkText, Name, Reason, RelativePath, StatementType, Subject, Token, Variable};
 use crate::reuse::ControlRow;
 
 /// File name of the certificate in a receipts folder.
@@ -157,7 +157,7 @@ pub struct LinkRow {
     /// Where it lies.
     pub at: Located,
     /// What it holds.
-    pub holds: Token,
+    pub holds: LinkText,
 }
 
 /// One unit.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
-use crate::receipt::{Input, RelativePath, Root, Token};
+use crate::receipt::{Input, LinkText, RelativePath, Root};
 
 /// A place below a root; its text is `tree:include/a.h`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ pub struct Closure {
     /// Folders whose entries were read, with the digest of their names.
     pub listed: BTreeMap<Located, Digest>,
     /// Symbolic links that were followed, with what they hold.
-    pub links: BTreeMap<Located, Token>,
+    pub links: BTreeMap<Located, LinkText>,
 }
 
 impl Located {

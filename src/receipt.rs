@@ -16,7 +16,7 @@ pub use sources::{
     WheelRow,
 };
 pub(crate) use text::checked_path;
-pub use text::{Name, PUBLIC_PLACES, RelativePath, Symbol, Time, Token};
+pub use text::{LinkText, Name, PUBLIC_PLACES, RelativePath, Symbol, Time, Token};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

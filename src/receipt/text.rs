@@ -75,6 +75,10 @@ text! {
     Token, "^[!-~]+$", 1024, token
 }
 text! {
+    /// What a symbolic link holds: relative, upwards too, or absolute below a public place.
+    LinkText, "^[!-~]+$", 512, link_text
+}
+text! {
     /// A symbol of an object or module, mangled names included.
     Symbol, "^[A-Za-z_$.][A-Za-z0-9_$.@]*$", 4096, symbol
 }
@@ -178,6 +182,13 @@ fn token(text: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn link_text(text: &str) -> Result<(), String> {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(free_text("a path without blanks", text));
+    }
+    if text.starts_with('/') { token(text) } else { Ok(()) }
 }
 
 /// Whether `text` is an option to which a path is joined, such as `-I` or `-isystem`.

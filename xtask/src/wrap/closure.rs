@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use requal::closure::{Closure, Located, names_digest};
 use requal::command::Place;
 use requal::observation::Observation;
-use requal::receipt::{Reason, Root, Token};
+use requal::receipt::{LinkText, Reason, Root};
 use requal::reuse::Bar;
 use requal::{Failure, Outcome};
 
@@ -96,7 +96,7 @@ impl Ground<'_> {
             }
         }
         for (path, holds) in observed.links.iter().filter(|(path, _)| self.counts(path)) {
-            match (judged.at(named, path), Token::new(holds.as_str())) {
+            match (judged.at(named, path), LinkText::new(holds.as_str())) {
                 (Some(at), Ok(holds)) => drop(judged.closure.links.insert(at, holds)),
                 (None, _) => {}
                 (Some(_), Err(_)) => judged.bar(path),
@@ -119,7 +119,7 @@ impl Ground<'_> {
                 // Looked at without being followed.
                 Ok(found) if found.is_symlink() => {
                     let holds = fs_err::read_link(path)?.into_os_string().into_string();
-                    match holds.ok().and_then(|holds| Token::new(holds).ok()) {
+                    match holds.ok().and_then(|holds| LinkText::new(holds).ok()) {
                         Some(holds) => drop(judged.closure.links.insert(at, holds)),
                         None => judged.bar(path),
                     }
