@@ -317,6 +317,21 @@ impl Command {
         self.tokens.iter().any(own) || self.host().0.iter().any(host::is_debug)
     }
 
+    /// Whether it holds, also on `-Xcompiler`, an option of one of `names`: nvcc's long names, or gcc's, without dashes.
+    #[must_use]
+    pub fn sets(&self, names: &[&str]) -> bool {
+        let nvcc = self.nvcc();
+        let of_host = |token: &Token| {
+            let name = token.option().map_or("", |option| option.name.trim_start_matches('-'));
+            names.contains(&name.split('=').next().unwrap_or(name))
+        };
+        let own = |token: &Token| match token.option().and_then(options::long_name) {
+            Some(name) if nvcc => names.contains(&name),
+            _ => !nvcc && of_host(token),
+        };
+        self.tokens.iter().any(own) || self.host().0.iter().any(of_host)
+    }
+
     /// What rides on `-Xcompiler`, read as one command without program (nvcc joins all its values), and for each token the
     /// index of the token that holds it. Values that cannot be split are left out; [`Self::refusals`] names them.
     fn host(&self) -> (Vec<Token>, Vec<usize>) {

@@ -49,6 +49,7 @@ fn kinds(token: &Token, nvcc: bool) -> Vec<RefusalKind> {
     let mut kinds = Vec::new();
     let verdict = match token {
         Token::Program(_) => None,
+        Token::Unknown(word) if nvcc && options::awaits(word) => Some(Unparsable),
         Token::Unknown(_) if nvcc => Some(UnknownFlag),
         Token::Input(word) if nvcc => input(word),
         _ => match token.option() {
@@ -57,17 +58,14 @@ fn kinds(token: &Token, nvcc: bool) -> Vec<RefusalKind> {
         },
     };
     kinds.extend(verdict);
-    let words = token.print();
-    if words.iter().any(|word| !is_plain(word)) || (nvcc && !is_plain_for_the_shell(token)) {
+    if token.print().iter().any(|word| !is_plain(token, word)) {
         kinds.push(UnsafeCharacter);
     }
-    if nvcc && !words.iter().all(|word| words::is_closed(word)) {
-        kinds.push(Unparsable);
-    }
-    if let Token::Host(option) = token
-        && words::host(&option.value).is_none()
-        && !kinds.contains(&Unparsable)
-    {
+    let split = match token {
+        Token::Host(option) if nvcc => words::host(&option.value).is_some(),
+        _ => !nvcc || token.print().iter().all(|word| words::is_closed(word)),
+    };
+    if !split {
         kinds.push(Unparsable);
     }
     kinds
@@ -80,15 +78,15 @@ fn input(word: &str) -> Option<RefusalKind> {
     (!SOURCES.iter().any(|ending| word.ends_with(ending))).then_some(OtherPhase)
 }
 
-fn is_plain(word: &str) -> bool {
+/// Whether `word` of `token` means the same to the shell that nvcc calls, to Ninja and to a dependency file.
+fn is_plain(token: &Token, word: &str) -> bool {
     let bare = PLACES.iter().fold(word.to_owned(), |text, place| text.replace(place, ""));
-    !bare.chars().any(|c| "$#\\`".contains(c) || c.is_control())
-}
-
-/// nvcc pastes the words of `-Xcompiler` into a line of its shell as they are.
-fn is_plain_for_the_shell(token: &Token) -> bool {
-    match token {
-        Token::Host(option) => !option.value.chars().any(|c| ";&|<>(){}*?[]~!".contains(c)),
-        _ => true,
-    }
+    // Measured: nvcc writes a definition in double quotes, a quote within escaped; paths in double quotes, a quote within
+    // not escaped; and words of -Xcompiler as they are.
+    let special = match token {
+        Token::Define(_) => "",
+        Token::Host(_) => ";&|<>(){}*?[]~!",
+        _ => ";&|<>*?\"",
+    };
+    !bare.chars().any(|c| "$#\\`".contains(c) || special.contains(c) || c.is_control())
 }
