@@ -356,7 +356,7 @@ impl Command {
 
 impl Define {
     fn of(text: &str, place: DefinePlace, token: usize) -> Self {
-        let end = text.find(|c: char| c == '=' || c == '(').unwrap_or(text.len());
+        let end = text.find(['=', '(']).unwrap_or(text.len());
         let (name, rest) = text.split_at(end);
         let value = match rest.strip_prefix('=') {
             Some(value) => Some(value.to_owned()),
@@ -366,5 +366,7 @@ impl Define {
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;
