@@ -114,7 +114,11 @@ proptest! {
             let _ = expand(&argv, &mut |_| Some(bytes.clone()));
         }
         if let Ok(expanded) = expand(&argv, &mut |_| None) {
-            prop_assert_eq!(expanded, argv);
+            // An option that names no file, as nvcc reads it: nothing.
+            let empty = |token: &&Token| matches!(token, Token::OptionsFile(_));
+            let command = parse(&argv);
+            let kept = command.tokens.iter().filter(|token| !empty(token)).flat_map(Token::print);
+            prop_assert_eq!(expanded, kept.collect::<Vec<_>>());
         }
     }
 }

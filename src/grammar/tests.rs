@@ -67,7 +67,7 @@ const FINE: [&[&str]; 24] = [
 ];
 
 /// Words that may not, and why.
-const REFUSED: [(&[&str], &[RefusalKind]); 62] = [
+const REFUSED: [(&[&str], &[RefusalKind]); 67] = [
     (&["-rdc=true"], &[RelocatableDeviceCode]),
     (&["-dc"], &[RelocatableDeviceCode]),
     (&["--device-w"], &[RelocatableDeviceCode]),
@@ -125,6 +125,11 @@ const REFUSED: [(&[&str], &[RefusalKind]); 62] = [
     (&["-DA=`id`"], &[UnsafeCharacter]),
     (&["-I${other}"], &[UnsafeCharacter]),
     (&["-Xcompiler=-O2;id"], &[UnsafeCharacter, UnknownFlag]),
+    (&["-Ia'b"], &[UnsafeCharacter]),
+    (&["-D/**/A"], &[Unparsable]),
+    (&["-D\"A\""], &[Unparsable]),
+    (&["-D1A"], &[Unparsable]),
+    (&["-Xcompiler=-D,-fPIC"], &[Unparsable]),
     (&["-DA=\"x"], &[Unparsable]),
     (&["-Xcompiler=-DA='x"], &[Unparsable]),
     (&["-lineinfo=true"], &[UnknownFlag]),
@@ -176,13 +181,15 @@ fn f41_a_define_in_a_file_is_expanded_and_its_change_named() {
 #[test]
 fn f41_quotes_and_commas_for_the_host_compiler_are_seen_through() {
     type Defined<'a> = &'a [(&'a str, Option<&'a str>)];
-    let cases: [(&str, Defined<'_>); 9] = [
+    let cases: [(&str, Defined<'_>); 11] = [
         ("-DX=1,-fPIC", &[("X", Some("1"))]),
         ("-fPIC,-DX=1,-DY", &[("X", Some("1")), ("Y", None)]),
         ("-fPIC -DX=1", &[("X", Some("1"))]),
         ("\"-DX=a,b\"", &[("X", Some("a,b"))]),
         ("-DX=\"a,b\"", &[("X", Some("a,b"))]),
         ("-DX=a\\,b", &[("X", Some("a,b"))]),
+        ("'-DX=a , b'", &[("X", Some("a b"))]),
+        ("-DX=\"a , b\" , -DY", &[("X", Some("a , b")), ("Y", None)]),
         ("-DX=\\\"a,b\\\"", &[("X", Some("a b"))]),
         ("-D,X=1", &[("X", Some("1"))]),
         ("'-DX=a b'", &[("X", Some("a b"))]),
@@ -210,6 +217,11 @@ fn f41_what_cannot_be_split_is_refused() {
     let command = words("nvcc -c -optf flags k.cu");
     for (text, kind) in files {
         assert_eq!(expand(&command, &mut with_file(text)).unwrap_err().kind, kind, "{text}");
+    }
+    for (value, hidden) in [(" flags ,", true), (",", false), ("", false)] {
+        let command = ["nvcc", "-optf", value].map(str::to_owned);
+        let argv = expand(&command, &mut with_file("-DHIDDEN")).unwrap();
+        assert_eq!(!defined(&argv).is_empty(), hidden, "{value}");
     }
     let endless = expand(&command, &mut with_file("-optf flags -optf flags"));
     assert_eq!(endless.unwrap_err().kind, RefusalKind::ResponseFile);
@@ -292,6 +304,40 @@ fn debug_information_is_seen_in_each_spelling() {
     for word in ["-O3", "-Xcompiler=-g0", "-DA=-g"] {
         assert!(!compile(&[word]).has_debug_info(), "{word}");
     }
+}
+
+#[test]
+fn a_define_is_named_as_the_compiler_names_it() {
+    let cases: [(&[&str], &str, Option<&str>); 7] = [
+        (&["-D", " A"], "A", None),
+        (&["-D", "B , A =1"], "A", Some(" =1")),
+        (&["-DA x"], "A", Some(" x")),
+        (&["-DA+=3"], "A", Some("+=3")),
+        (&["-DA(x)=x"], "A", Some("(x)=x")),
+        (&["-DA="], "A", Some("")),
+        (&["-Xcompiler=-D,' A x'"], "A", Some(" x")),
+    ];
+    for (words, name, value) in cases {
+        let defines = compile(words).defines();
+        let found = defines.iter().find(|define| define.name == name);
+        assert_eq!(found.map(|define| define.value.as_deref()), Some(value), "{words:?}");
+    }
+}
+
+#[test]
+fn only_a_compile_by_nvcc_may_be_certified() {
+    let lines = [
+        "ccache nvcc -c -O3 -o k.o k.cu",
+        "g++ -c -o k.o k.cpp",
+        "g++ -shared -c -o k.o k.cpp",
+        "cp a.o k.o",
+    ];
+    for line in lines {
+        let refusals = parse(&words(line)).refusals();
+        assert!(refusals.iter().any(|refusal| refusal.kind == OtherPhase), "{line}");
+    }
+    assert_eq!(parse(&words("g++ -shared -o m.so k.o")).refusals(), []);
+    assert_eq!(parse(&[]).refusals(), [Refusal { kind: OtherPhase, token: String::new() }]);
 }
 
 #[test]
