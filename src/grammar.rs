@@ -15,9 +15,9 @@
 //! | `SHORT_DEPENDENCIES` | `-MMD`, `-MM`: the listing leaves out system folders |
 //! | `OTHER_TOOL` | another compiler stage, specs, plug-in, wrapper or profile |
 //! | `SPLIT_COMPILE` | the bytes depend on the number of threads |
-//! | `OTHER_PHASE` | not one compile of one source to one object, or one that leaves other files |
+//! | `OTHER_PHASE` | not one compile by nvcc of one source to one object, or one that leaves other files; a link by the host compiler is neither refused nor certified |
 //! | `RECORDED_SWITCHES` | `-g3`, `-frecord-gcc-switches`: macros or words of the command reach the object |
-//! | `UNPARSABLE` | a value is missing, or a quote has no end |
+//! | `UNPARSABLE` | a value is missing, a quote has no end, or a definition does not begin with a plain name |
 //! | `UNKNOWN_FLAG` | anything that the tables in [`options`] and [`host`] do not argue for |
 //!
 //! Measured with nvcc 13.0.88: an option of one letter may be joined to its value for `-D -U -I -L -l -O -t` only, every
@@ -100,7 +100,7 @@ pub struct Command {
 pub struct Define {
     /// The macro's name.
     pub name: String,
-    /// What follows `=`; absent for a plain `-DN`. A function-like macro has its parameters here: `(x)=x`.
+    /// What follows `=`; absent for a plain `-DN`. What follows the name without `=` stands as written: `(x)=x`.
     pub value: Option<String>,
     /// Whose definition it is.
     pub place: DefinePlace,
@@ -317,6 +317,21 @@ impl Command {
         self.tokens.iter().any(own) || self.host().0.iter().any(host::is_debug)
     }
 
+    /// Whether it holds, also on `-Xcompiler`, an option of one of `names`: nvcc's long names, or gcc's, without dashes.
+    #[must_use]
+    pub fn sets(&self, names: &[&str]) -> bool {
+        let nvcc = self.nvcc();
+        let of_host = |token: &Token| {
+            let name = token.option().map_or("", |option| option.name.trim_start_matches('-'));
+            names.contains(&name.split('=').next().unwrap_or(name))
+        };
+        let own = |token: &Token| match token.option().and_then(options::long_name) {
+            Some(name) if nvcc => names.contains(&name),
+            _ => !nvcc && of_host(token),
+        };
+        self.tokens.iter().any(own) || self.host().0.iter().any(of_host)
+    }
+
     /// What rides on `-Xcompiler`, read as one command without program (nvcc joins all its values), and for each token the
     /// index of the token that holds it. Values that cannot be split are left out; [`Self::refusals`] names them.
     fn host(&self) -> (Vec<Token>, Vec<usize>) {
@@ -341,8 +356,10 @@ impl Command {
 
 impl Define {
     fn of(text: &str, place: DefinePlace, token: usize) -> Self {
-        let end = text.find(|c: char| c == '=' || c == '(').unwrap_or(text.len());
-        let (name, rest) = text.split_at(end);
+        // Measured with gcc 12.2: blanks before the name vanish, and `-DN x` and `-DN+=x` define N as well.
+        let text = text.trim_start();
+        let goes_on = |c: char| c == '_' || c == '$' || c.is_ascii_alphanumeric() || !c.is_ascii();
+        let (name, rest) = text.split_at(text.find(|c| !goes_on(c)).unwrap_or(text.len()));
         let value = match rest.strip_prefix('=') {
             Some(value) => Some(value.to_owned()),
             None => (!rest.is_empty()).then(|| rest.to_owned()),
@@ -351,5 +368,7 @@ impl Define {
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Response and options files, replaced by the words that they hold.
 
-use super::{Refusal, RefusalKind, Token, parse, words};
+use super::{Refusal, RefusalKind, Token, options, parse, words};
 
 /// Files within files end here.
 const MAX_DEPTH: usize = 16;
@@ -13,7 +13,9 @@ const MAX_BYTES: usize = 1 << 20;
 ///
 /// A response file is read by gcc's rules: blanks part words, either quote groups, a backslash takes the next character.
 /// In an options file nvcc knows double quotes alone, and measured with 13.0.88 it takes quotes and backslashes away more
-/// than once (`-DA=\"z\"` defines `z`): a file with backslashes or single quotes is refused rather than guessed at.
+/// than once (`-DA=\"z\"` defines `z`): a file with backslashes or single quotes is refused rather than guessed at. It takes
+/// files within files, and reads a `#` as a word. nvcc itself knows no `@file`: a command with one fails as it stands, and
+/// is what its expansion says only where that is what runs.
 ///
 /// # Errors
 /// The refusal that names the word: a file that cannot be read or split, or too many of them. A response file on
@@ -36,13 +38,6 @@ struct Walk<'a> {
     depth: usize,
 }
 
-/// Whether the last word waits for a value that would have to stand behind the file.
-fn ends_open(program: &str, words: &[String]) -> bool {
-    let argv: Vec<_> =
-        std::iter::once(program).chain(words.iter().map(String::as_str)).map(str::to_owned).collect();
-    matches!(parse(&argv).tokens.last(), Some(Token::Unknown(_)))
-}
-
 fn extend(
     program: &str,
     words: &[String],
@@ -50,7 +45,15 @@ fn extend(
     out: &mut Vec<String>,
 ) -> Result<(), Refusal> {
     let argv: Vec<_> = std::iter::once(program.to_owned()).chain(words.iter().cloned()).collect();
-    for token in &parse(&argv).tokens[1..] {
+    let command = parse(&argv);
+    // A value that would stand behind the file: nvcc ends with "argument expected".
+    if let Some(Token::Unknown(word)) = command.tokens.last()
+        && walk.depth > 0
+        && (!command.nvcc() || options::awaits(word))
+    {
+        return Err(Refusal { kind: RefusalKind::Unparsable, token: word.clone() });
+    }
+    for token in &command.tokens[1..] {
         let files = match token {
             Token::Input(word) if word.starts_with('@') => {
                 vec![(word[1..].to_owned(), words::Backslash::Escapes)]
@@ -73,13 +76,11 @@ fn extend(
             }
             let unparsable = || refuse(RefusalKind::Unparsable);
             let text = String::from_utf8(bytes).map_err(|_| unparsable())?;
-            if backslash == words::Backslash::Kept && text.contains(['\\', '\'']) {
+            let odd = |c: char| c.is_control() && !"\t\r\n".contains(c);
+            if text.contains(odd) || (backslash == words::Backslash::Kept && text.contains(['\\', '\''])) {
                 return Err(unparsable());
             }
             let found = words::quoted(&text, backslash).ok_or_else(unparsable)?;
-            if ends_open(program, &found) {
-                return Err(unparsable());
-            }
             walk.depth += 1;
             extend(program, &found, walk, out)?;
             walk.depth -= 1;

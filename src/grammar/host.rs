@@ -8,7 +8,8 @@ use super::RefusalKind::{
 use super::{Joint, Spelled, Token};
 
 /// Options of gcc that take a value, which may be joined to them or be the next word. Longer names stand first.
-const VALUED: [&str; 25] = [
+const VALUED: [&str; 26] = [
+    "--define-macro",
     "-include-pch",
     "-include",
     "-imacros",
@@ -37,7 +38,7 @@ const VALUED: [&str; 25] = [
 ];
 
 /// Beginnings of words and what is wrong with them.
-const REFUSED: [(&str, RefusalKind); 31] = [
+const REFUSED: [(&str, RefusalKind); 32] = [
     ("@", ResponseFile),
     ("-include-pch", PrecompiledHeader),
     ("-fpch", PrecompiledHeader),
@@ -57,6 +58,7 @@ const REFUSED: [(&str, RefusalKind); 31] = [
     ("-fuse-ld", OtherTool),
     ("-Xassembler", OtherTool),
     ("-Xpreprocessor", OtherTool),
+    ("-iplugindir", OtherTool),
     ("-Wa,", OtherTool),
     ("-Wp,", OtherTool),
     ("--sysroot", OtherTool),
@@ -116,9 +118,12 @@ pub(super) fn read(words: &[String]) -> Vec<Token> {
 fn spelled(word: &str, next: Option<&String>) -> Option<Spelled> {
     let made =
         |name: &str, joint, value: &str| Spelled { name: name.to_owned(), joint, value: value.to_owned() };
-    if let Some(name) = VALUED.into_iter().find(|name| word.starts_with(name) && !is_fine(word)) {
+    if let Some(name) = VALUED.into_iter().find(|name| word.starts_with(name)) {
         return match &word[name.len()..] {
             "" => next.map(|value| made(name, Joint::Separate, value)),
+            value if name.starts_with("--") => {
+                value.strip_prefix('=').map(|value| made(name, Joint::Equals, value))
+            }
             value => Some(made(name, Joint::Attached, value)),
         };
     }
@@ -127,7 +132,7 @@ fn spelled(word: &str, next: Option<&String>) -> Option<Spelled> {
 
 fn typed(option: Spelled) -> Token {
     match option.name.as_str() {
-        "-D" => Token::Define(option),
+        "-D" | "--define-macro" => Token::Define(option),
         "-I" | "-isystem" | "-iquote" | "-idirafter" | "-L" => Token::Folder(option),
         "-o" => Token::Output(option),
         _ => Token::Flag(option),
@@ -144,13 +149,17 @@ pub(super) fn judge(token: &Token, riding: bool) -> Option<RefusalKind> {
     if word.contains("native") && word.starts_with("-m") {
         return Some(Native);
     }
+    if let Some(parts) = word.strip_prefix("-Wl,")
+        && !riding
+    {
+        return link(parts);
+    }
     match token {
         Token::Program(_) | Token::Define(_) => None,
         Token::Folder(_) if !riding || !word.starts_with("-L") => None,
         Token::Flag(option) if option.name == "-U" => None,
         Token::Input(_) | Token::Output(_) if !riding => None,
-        Token::Flag(option) if !riding && (option.name == "-l" || is_link(word)) => None,
-        Token::Flag(_) if !riding && ["-shared", "-c"].contains(&word) => None,
+        Token::Flag(option) if !riding && ["-l", "-shared", "-c"].contains(&option.name.as_str()) => None,
         Token::Flag(_) if is_fine(word) => None,
         _ if PHASES.iter().any(|phase| word.starts_with(phase)) => Some(OtherPhase),
         Token::Input(_) => Some(OtherPhase),
@@ -192,9 +201,15 @@ fn is_warning(word: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-+=".contains(&b))
 }
 
-fn is_link(word: &str) -> bool {
-    let file = |part: &str| part.starts_with("--dependency-file=");
-    word.strip_prefix("-Wl,").is_some_and(|parts| parts.split(',').all(|part| has(LINK, part) || file(part)))
+/// What is thought of `-Wl,` and its parts: words for the linker.
+fn link(parts: &str) -> Option<RefusalKind> {
+    parts.split(',').find_map(|part| match part {
+        _ if part.starts_with('@') => Some(ResponseFile),
+        _ if part.starts_with("-plugin") || part.starts_with("--plugin") => Some(OtherTool),
+        _ if part == "-o" || part.starts_with("--output") => Some(OtherPhase),
+        _ if has(LINK, part) || part.starts_with("--dependency-file=") => None,
+        _ => Some(UnknownFlag),
+    })
 }
 
 /// Whether `token` asks the host compiler for debug information.

@@ -29,6 +29,7 @@ pub(super) type Verdict = Option<RefusalKind>;
 
 const FINE: Takes = Takes::Nothing(None);
 const PHASE: Takes = Takes::Nothing(Some(OtherPhase));
+const PHASE_VALUE: Takes = Takes::Value(|_| Some(OtherPhase));
 const UNKNOWN: Takes = Takes::Nothing(Some(UnknownFlag));
 const UNKNOWN_VALUE: Takes = Takes::Value(|_| Some(UnknownFlag));
 const ANY: Takes = Takes::Value(|_| None);
@@ -104,10 +105,10 @@ const OPTIONS: &[(&str, &str, Takes)] = &[
     ("machine", "m", Takes::Value(|value| listed(&["64"], value))),
     ("m64", "m64", FINE),
     ("compiler-options", "Xcompiler", ANY), // judged word by word, all of them together
-    ("linker-options", "Xlinker", UNKNOWN_VALUE),
-    ("archive-options", "Xarchive", UNKNOWN_VALUE),
+    ("linker-options", "Xlinker", PHASE_VALUE),
+    ("archive-options", "Xarchive", PHASE_VALUE),
     ("ptxas-options", "Xptxas", Takes::Value(ptxas)),
-    ("nvlink-options", "Xnvlink", UNKNOWN_VALUE),
+    ("nvlink-options", "Xnvlink", PHASE_VALUE),
     ("static-global-template-stub", "static-global-template-stub", SWITCH),
     ("device-entity-has-hidden-visibility", "device-entity-has-hidden-visibility", SWITCH),
     ("forward-unknown-to-host-compiler", "forward-unknown-to-host-compiler", UNKNOWN),
@@ -120,13 +121,13 @@ const OPTIONS: &[(&str, &str, Takes)] = &[
     ("split-compile", "split-compile", Takes::Value(|_| Some(SplitCompile))),
     ("split-compile-extended", "split-compile-extended", Takes::Value(|_| Some(SplitCompile))),
     ("fdevice-syntax-only", "fdevice-syntax-only", PHASE),
-    ("fdevice-time-trace", "fdevice-time-trace", Takes::Value(|_| Some(OtherPhase))),
+    ("fdevice-time-trace", "fdevice-time-trace", PHASE_VALUE),
     ("keep", "keep", PHASE),
-    ("keep-dir", "keep-dir", Takes::Value(|_| Some(OtherPhase))),
+    ("keep-dir", "keep-dir", PHASE_VALUE),
     ("save-temps", "save-temps", PHASE),
     ("clean-targets", "clean", PHASE),
-    ("time", "time", Takes::Value(|_| Some(OtherPhase))),
-    ("run-args", "run-args", Takes::Value(|_| Some(OtherPhase))),
+    ("time", "time", PHASE_VALUE),
+    ("run-args", "run-args", PHASE_VALUE),
     ("input-drive-prefix", "idp", UNKNOWN_VALUE),
     ("dependency-drive-prefix", "ddp", UNKNOWN_VALUE),
     ("drive-prefix", "dp", UNKNOWN_VALUE),
@@ -259,6 +260,11 @@ pub(super) fn judge(option: &Spelled) -> Verdict {
     }
 }
 
+/// Whether `word` is an option whose value would have to be the next word.
+pub(super) fn awaits(word: &str) -> bool {
+    row(word).is_some_and(|row| matches!(row.takes, Takes::Value(_)))
+}
+
 /// The long name of `option`, without dashes.
 pub(super) fn long_name(option: &Spelled) -> Option<&'static str> {
     row(&option.name).map(|row| row.long)
@@ -292,7 +298,7 @@ fn target(value: &str) -> Verdict {
 
 /// Every target of `-code` or `-gencode`: `arch=compute_86,code=[sm_86,compute_86]`.
 fn targets(value: &str) -> Verdict {
-    let bare = value.replace(['[', ']', '"'], "");
+    let bare = value.replace(['[', ']'], "");
     bare.split(',').find_map(|part| {
         let part = part.strip_prefix("arch=").or_else(|| part.strip_prefix("code=")).unwrap_or(part);
         target(part)
@@ -320,5 +326,12 @@ fn ptxas(value: &str) -> Verdict {
         let registers = word.strip_prefix("-maxrregcount=").or_else(|| word.strip_prefix("--maxrregcount="));
         WORDS.contains(&word) || level || registers.is_some_and(|count| number(count).is_none())
     };
-    (!value.split([',', ' ']).all(fine)).then_some(UnknownFlag)
+    let words = || value.split([',', ' ']);
+    if words().any(|word| ["@", "-optf", "--options-file"].iter().any(|begin| word.starts_with(begin))) {
+        return Some(ResponseFile);
+    }
+    if words().any(|word| word.starts_with("-o") || word.starts_with("--output-file")) {
+        return Some(OtherPhase);
+    }
+    (!words().all(fine)).then_some(UnknownFlag)
 }

@@ -19,7 +19,7 @@ pub(super) fn all(command: &Command) -> Vec<(usize, Refusal)> {
     }
     let mut found = Vec::new();
     let mut refuse = |token: usize, kind: RefusalKind, word: String| {
-        found.push((starts[token], Refusal { kind, token: word }));
+        found.push((starts.get(token).copied().unwrap_or(0), Refusal { kind, token: word }));
     };
     let nvcc = command.nvcc();
     for (i, token) in command.tokens.iter().enumerate() {
@@ -33,22 +33,43 @@ pub(super) fn all(command: &Command) -> Vec<(usize, Refusal)> {
             refuse(i, kind, token.print().join(" "));
         }
     }
+    // A name that comments or quotes hide: `-D/**/N` defines N.
+    for define in command.defines().into_iter().filter(|define| !is_name(&define.name)) {
+        refuse(define.token, Unparsable, command.tokens[define.token].print().join(" "));
+    }
     if nvcc {
         let inputs = command.tokens.iter().filter(|token| matches!(token, Token::Input(_))).count();
         let compiles = |token: &Token| token.option().and_then(options::long_name) == Some("compile");
         if inputs != 1 || !command.tokens.iter().any(compiles) {
             refuse(0, OtherPhase, format!("{inputs} sources, -c: {}", command.tokens.iter().any(compiles)));
         }
+    } else if !links(command) {
+        // A launcher or another compiler: nothing is known of what it reads or starts.
+        refuse(0, OtherPhase, command.print().into_iter().next().unwrap_or_default());
     }
     found.sort();
     found.dedup();
     found
 }
 
+/// Whether `command`, not one of nvcc, makes a shared object of objects.
+fn links(command: &Command) -> bool {
+    let has = |name: &str| {
+        command.tokens.iter().any(|token| token.option().is_some_and(|option| option.name == name))
+    };
+    has("-shared") && !has("-c")
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
+        && text.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric())
+}
+
 fn kinds(token: &Token, nvcc: bool) -> Vec<RefusalKind> {
     let mut kinds = Vec::new();
     let verdict = match token {
         Token::Program(_) => None,
+        Token::Unknown(word) if nvcc && options::awaits(word) => Some(Unparsable),
         Token::Unknown(_) if nvcc => Some(UnknownFlag),
         Token::Input(word) if nvcc => input(word),
         _ => match token.option() {
@@ -57,17 +78,14 @@ fn kinds(token: &Token, nvcc: bool) -> Vec<RefusalKind> {
         },
     };
     kinds.extend(verdict);
-    let words = token.print();
-    if words.iter().any(|word| !is_plain(word)) || (nvcc && !is_plain_for_the_shell(token)) {
+    if token.print().iter().any(|word| !is_plain(token, word)) {
         kinds.push(UnsafeCharacter);
     }
-    if nvcc && !words.iter().all(|word| words::is_closed(word)) {
-        kinds.push(Unparsable);
-    }
-    if let Token::Host(option) = token
-        && words::host(&option.value).is_none()
-        && !kinds.contains(&Unparsable)
-    {
+    let split = match token {
+        Token::Host(option) if nvcc => words::host(&option.value).is_some(),
+        _ => !nvcc || token.print().iter().all(|word| words::is_closed(word)),
+    };
+    if !split {
         kinds.push(Unparsable);
     }
     kinds
@@ -80,15 +98,15 @@ fn input(word: &str) -> Option<RefusalKind> {
     (!SOURCES.iter().any(|ending| word.ends_with(ending))).then_some(OtherPhase)
 }
 
-fn is_plain(word: &str) -> bool {
+/// Whether `word` of `token` means the same to the shell that nvcc calls, to Ninja and to a dependency file.
+fn is_plain(token: &Token, word: &str) -> bool {
     let bare = PLACES.iter().fold(word.to_owned(), |text, place| text.replace(place, ""));
-    !bare.chars().any(|c| "$#\\`".contains(c) || c.is_control())
-}
-
-/// nvcc pastes the words of `-Xcompiler` into a line of its shell as they are.
-fn is_plain_for_the_shell(token: &Token) -> bool {
-    match token {
-        Token::Host(option) => !option.value.chars().any(|c| ";&|<>(){}*?[]~!".contains(c)),
-        _ => true,
-    }
+    // Measured: nvcc writes a definition in double quotes, a quote within escaped; paths in double quotes, a double quote
+    // within not escaped and a single one with a backslash before it; and words of -Xcompiler as they are.
+    let special = match token {
+        Token::Define(_) => "",
+        Token::Host(_) => ";&|<>(){}*?[]~!",
+        _ => ";&|<>*?\"'",
+    };
+    !bare.chars().any(|c| "$#\\`".contains(c) || special.contains(c) || c.is_control())
 }

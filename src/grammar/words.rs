@@ -1,9 +1,9 @@
 //! How values, shell lines and files are split into words.
 
 /// The pieces of a list of nvcc, as written: parted by commas outside of double quotes; a backslash takes the next
-/// character as it is. Empty pieces vanish.
+/// character as it is. Empty pieces vanish, and blanks around a piece.
 ///
-/// Measured: `-D A,,B` defines two; `-DA="x,y"` one, with its quotes; `-DA=f\,g` one; `-DA='x,y'` two.
+/// Measured: `-D A,,B` and `-D "A , B"` define two; `-DA="x,y"` one, with its quotes; `-DA=f\,g` one; `-DA='x,y'` two.
 pub(super) fn list(text: &str) -> Vec<String> {
     let (mut pieces, mut piece) = (Vec::new(), String::new());
     let (mut quoted, mut escaped) = (false, false);
@@ -17,8 +17,7 @@ pub(super) fn list(text: &str) -> Vec<String> {
         piece.push(c);
     }
     pieces.push(piece);
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
+    pieces.iter().map(|piece| piece.trim_ascii().to_owned()).filter(|piece| !piece.is_empty()).collect()
 }
 
 /// Whether each double quote of `text` has its partner: nvcc ends with "Stray" otherwise.

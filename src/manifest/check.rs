@@ -3,87 +3,42 @@
 use std::collections::BTreeMap;
 
 use super::{Flag, Manifest, Module};
+use crate::grammar::{self, RefusalKind};
 use crate::tree::is_clean_path;
 use crate::{Failure, Failures, Outcome};
 
-/// Flags, without their dashes, that the build sets itself, or that would open what it keeps closed: outputs, targets, the
-/// host compiler, dependency output, seeds, kept intermediates, other phases, separate compilation, options or sources
-/// from files, plug-ins and other tools.
-const RESERVED: [&str; 75] = [
-    "o",
+/// Options that the build sets itself, or that would move what it sets: nvcc's long names, and gcc's. What keeps a build
+/// closed besides is in the grammar of commands.
+const RESERVED: [&str; 30] = [
     "output-file",
-    "c",
+    "o",
     "compile",
-    "E",
-    "preprocess",
-    "S",
-    "ptx",
-    "cubin",
-    "fatbin",
-    "ltoir",
-    "optix-ir",
-    "run",
-    "lib",
-    "link",
-    "clean",
-    "dryrun",
-    "dry-run",
-    "ccbin",
+    "c",
     "compiler-bindir",
-    "arch",
     "gpu-architecture",
-    "code",
     "gpu-code",
-    "gencode",
     "generate-code",
-    "rdc",
-    "relocatable-device-code",
-    "dc",
-    "device-c",
-    "dw",
-    "dlto",
-    "lto",
-    "gen-opt-lto",
-    "dlink",
-    "device-link",
-    "dlink-time-opt",
-    "keep",
-    "keep-dir",
-    "save-temps",
-    "objtemp",
     "objdir-as-tempdir",
-    "objdir",
-    "odir",
-    "output-directory",
     "frandom-seed",
-    "t",
-    "threads",
-    "split-compile",
-    "split-compile-extended",
-    "Ofc",
-    "optf",
-    "options-file",
-    "x",
-    "time",
-    "include",
-    "pre-include",
-    "imacros",
-    "include-pch",
-    "pch",
-    "use-pch",
-    "create-pch",
-    "pch-dir",
-    "specs",
-    "wrapper",
-    "fplugin",
-    "B",
+    "generate-dependencies-with-compile",
+    "MD",
     "dependency-output",
+    "MF",
     "dependency-target-name",
-    "idp",
-    "ddp",
-    "dumpbase",
-    "dumpdir",
+    "MT",
+    "MQ",
+    "generate-dependency-targets",
+    "MP",
+    "output-directory",
+    "threads",
+    "x",
+    "Ofast-compile",
+    "relocatable-device-code",
+    "input-drive-prefix",
+    "dependency-drive-prefix",
+    "drive-prefix",
     "forward-unknown-to-host-compiler",
+    "forward-unknown-to-host-linker",
     "forward-unknown-opts",
 ];
 
@@ -119,25 +74,16 @@ impl Faults<'_> {
 }
 
 fn check_flag(faults: &mut Faults<'_>, key: &str, flag: &Flag) {
-    // A host compiler's arguments ride on one token, parted by commas: -Xcompiler=-fPIC,-include,x.h.
-    let opens = |part: &str| {
-        let bare = part.trim_start_matches('-');
-        part.starts_with('@')
-            || (part.starts_with('-') && RESERVED.contains(&bare))
-            || (key == "flag" && part.starts_with("-M"))
-            || (key == "flag" && part.starts_with("--generate-"))
-    };
-    if flag.value.split([',', '=']).any(opens) || flag.value == "-Xptxas=-v" {
+    let program = if key == "flag" { "nvcc" } else { "g++" };
+    let command = grammar::parse(&[program.to_owned(), flag.value.clone()]);
+    // A flag that no table knows, or that is recorded, costs certificates; it does not open the build.
+    let closed = |kind: RefusalKind| matches!(kind, RefusalKind::UnknownFlag | RefusalKind::RecordedSwitches);
+    let opens = command.refusals_at().iter().any(|(word, refusal)| *word == 1 && !closed(refusal.kind));
+    if opens || command.sets(&RESERVED) || !flag.value.starts_with('-') || flag.value == "-Xptxas=-v" {
         faults.add(key, "a flag that the build does not set itself, and that keeps it closed", &flag.value);
     }
-    if flag.value.starts_with('@')
-        || flag.value.is_empty()
-        || !flag.value.chars().all(|c| c.is_ascii_graphic() && !"$\\".contains(c))
-    {
-        faults.add(key, "one plain argument: no response file, no blank, `$` or `\\`", &flag.value);
-    }
-    if flag.value.contains("native") {
-        faults.add(key, "a flag whose meaning does not depend on the machine", &flag.value);
+    if flag.value.is_empty() || !flag.value.chars().all(|c| c.is_ascii_graphic()) {
+        faults.add(key, "one plain argument without blanks", &flag.value);
     }
     if flag.reason.trim().is_empty() {
         faults.add(key, "a reason for each flag", &flag.value);

@@ -3,23 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::at;
+use crate::grammar;
 use crate::receipt::{Build, Decision, ENVIRONMENT, Reason, Root, RuntimeBuild, Unit};
 use crate::target::Target;
 use crate::verify::Finding;
 use crate::{Digest, json};
-
-/// Beginnings of arguments that bring input which no list shows.
-const OPAQUE: [&str; 9] = [
-    "@",
-    "-include",
-    "--include",
-    "--pre-include",
-    "-imacros",
-    "--options-file",
-    "-optf",
-    "-specs",
-    "-wrapper",
-];
 
 /// Every variable is of the closed list.
 pub(super) fn environment(receipt: &RuntimeBuild) -> Vec<Finding> {
@@ -110,14 +98,14 @@ pub(super) fn argv(receipt: &RuntimeBuild) -> Vec<Finding> {
 }
 
 fn opaque(field: &str, argv: &[crate::receipt::Token]) -> Vec<Finding> {
-    // A host compiler's arguments ride on one token, parted by commas: -Xcompiler=-fPIC,-include,x.h.
-    let hidden = |part: &str| OPAQUE.iter().any(|begin| part.starts_with(begin));
-    let rides = |token: &str| token.split([',', '=']).any(hidden);
-    let found = argv.iter().enumerate().filter(|(_, token)| rides(token));
-    found
-        .map(|(j, token)| {
+    let argv: Vec<_> = argv.iter().map(|token| token.to_string()).collect();
+    let refusals = grammar::parse(&argv).refusals_at();
+    let hidden = refusals.into_iter().filter(|(_, refusal)| refusal.kind.hides_input());
+    hidden
+        .map(|(j, refusal)| {
             let pointer = at(format_args!("{field}/{j}"));
-            Finding::mismatch("E-ARGV-OPAQUE", pointer, "no argument that hides input", token)
+            let found = format!("{} ({})", refusal.token, refusal.kind);
+            Finding::mismatch("E-ARGV-OPAQUE", pointer, "no argument that hides input", found)
         })
         .collect()
 }
