@@ -1,5 +1,8 @@
 //! What the pure rule says of a world, from lists and from an eye of the tests' own, beside what the wrapper did.
 
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
 use requal::closure::{Closure, File, Found, Located, names_digest};
 use requal::command::Place;
 use requal::receipt::{Decision, ENVIRONMENT, Reason, Root};
@@ -51,12 +54,16 @@ impl Ground {
 
     /// What stands at `at` in `world`.
     fn see(&self, world: &World, closure: &Closure, at: &Located) -> Found {
-        let path = match (at.root, at.path.strip_prefix("opt/outside/")) {
-            (Root::Tree, _) => self.on_machine("tree").join(&*at.path),
-            (Root::System, Some(path)) => self.on_machine("outside").join(path),
-            (Root::Toolchain, _) if world.tools.contains_key(&*at.path) => self.tool(world, &at.path),
-            _ => return closure.find(at).unwrap_or(Found::Absent),
-        };
+        // A link where the other compile followed none is what stands there.
+        let parts = at.path.match_indices('/').map(|(end, _)| end).chain([at.path.len()]);
+        let parts = parts.map(|end| Located::new(at.root, &at.path[..end]).unwrap());
+        for part in parts.filter(|part| !closure.links.contains_key(part)) {
+            let holds = self.changeable(world, &part).and_then(|path| fs_err::read_link(path).ok());
+            if let Some(holds) = holds {
+                return Found::Link(holds.to_str().unwrap().to_owned());
+            }
+        }
+        let Some(path) = self.changeable(world, at) else { return closure.find(at).unwrap_or(Found::Absent) };
         if closure.links.contains_key(at) {
             return match fs_err::read_link(&path) {
                 Ok(holds) => Found::Link(holds.to_str().unwrap().to_owned()),
@@ -74,6 +81,16 @@ impl Ground {
         let since_1970 = since_1970.duration_since(std::time::UNIX_EPOCH).unwrap();
         let mtime_s = i64::try_from(since_1970.as_secs()).unwrap();
         Found::File(File { sha256: Digest::of(&bytes), size_bytes: bytes.len() as u64, mtime_s })
+    }
+
+    /// Where on this machine a place lies that `world` has a say in.
+    fn changeable(&self, world: &World, at: &Located) -> Option<Utf8PathBuf> {
+        match (at.root, at.path.strip_prefix("opt/outside/")) {
+            (Root::Tree, _) => Some(self.on_machine("tree").join(&*at.path)),
+            (Root::System, Some(path)) => Some(self.on_machine("outside").join(path)),
+            (Root::Toolchain, _) if world.tools.contains_key(&*at.path) => Some(self.tool(world, &at.path)),
+            _ => None,
+        }
     }
 }
 
@@ -98,9 +115,8 @@ fn invocation(world: &World) -> Invocation {
     };
     let argv = grammar::expand(&world.argv, &mut read).unwrap_or_else(|_| world.argv.clone());
     let known = world.environment.iter().filter(|(name, _)| ENVIRONMENT.contains(&name.as_str()));
-    let pair = |(name, value): (&String, &String)| (name.clone(), value.clone());
-    let mut environment: Vec<_> = known.map(pair).collect();
-    environment.push(("TMPDIR".to_owned(), "${unit}/tmp".to_owned()));
-    environment.sort();
-    Invocation { argv, environment, place: Place::fixed() }
+    let mut environment: BTreeMap<_, _> = known.map(|(name, value)| (name.clone(), value.clone())).collect();
+    // The wrapper sets this one itself.
+    environment.insert("TMPDIR".to_owned(), "${unit}/tmp".to_owned());
+    Invocation { argv, environment: environment.into_iter().collect(), place: Place::fixed() }
 }

@@ -30,18 +30,24 @@ fn whatever_is_taken_is_what_a_compile_gives() {
     let count = usize::try_from(setting("REQUAL_MUTATIONS", 40)).unwrap();
     let mut ground = Ground::new();
     let host = ground.host.path.to_string();
+    let mut failures = Vec::new();
     let mut table: BTreeMap<Kind, Row> = BTreeMap::new();
     for number in 0..count {
         let kind = Kind::ALL[number % Kind::ALL.len()];
         let change =
             Change::draw(kind, &mut Chance::new(seed, number), &|unit| bases::base(unit, host.as_str()));
         let outcome = ground.try_change(&change);
-        let outcome = outcome.unwrap_or_else(|why| {
-            panic!("REQUAL_MUTATION_SEED={seed}, change {number}: {why}\n{}: {kind:?}: {}\n{change:#?}", change.before.source, change.what)
-        });
-        table.entry(kind).or_default().add(&outcome);
+        match outcome {
+            Ok(outcome) => table.entry(kind).or_default().add(&outcome),
+            Err(why) => {
+                let Change { before, what, .. } = change;
+                let named = format!("REQUAL_MUTATION_SEED={seed}, change {number}, {kind:?} of {}", before.source);
+                failures.push(format!("{named}: {what}: {why}"));
+            }
+        }
     }
     let all = print(&table);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
     if count >= 1000 {
         let both = table.values().filter(|row| row.reused > 0 && row.reused < row.tried).count();
         assert!(all.reused >= 250 && both >= 8, "{} reused, {both} kinds with both answers", all.reused);
