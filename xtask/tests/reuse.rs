@@ -7,6 +7,8 @@ mod attacks;
 mod bases;
 #[path = "reuse/chance.rs"]
 mod chance;
+#[path = "reuse/court.rs"]
+mod court;
 #[path = "reuse/judged.rs"]
 mod judged;
 #[path = "reuse/kinds.rs"]
@@ -15,6 +17,8 @@ mod kinds;
 mod kit;
 #[path = "reuse/mutations.rs"]
 mod mutations;
+#[path = "reuse/names.rs"]
+mod names;
 #[path = "reuse/place.rs"]
 mod place;
 #[path = "reuse/world.rs"]

@@ -3,58 +3,14 @@
 use requal::receipt::{Decision, Reason};
 use requal::tree::mtime_s;
 
-use crate::bases::{self, CHAIN, HOST, LINKED, NAMED, TABLE, TWINS};
-use crate::place::{Ground, Made};
+use crate::bases::{CHAIN, HOST, LINKED, NAMED, TABLE, TWINS};
+use crate::court::Court;
+use crate::place::Made;
 use crate::world::{Entry, World};
 
 const OUTER: &str = "include/chain/outer.h";
 const INNER: &str = "include/chain/inner.h";
 const WHERE: &str = "include/host/where.h";
-
-/// A place to compile in, with questions.
-struct Court(Ground);
-
-impl Court {
-    fn new() -> Self {
-        Self(Ground::new())
-    }
-
-    fn base(&self, unit: &str) -> World {
-        bases::base(unit, self.0.host.path.as_str())
-    }
-
-    /// Two worlds that are the same but for `change`.
-    fn pair(&self, unit: &str, change: impl Fn(&mut World)) -> (World, World) {
-        let before = self.base(unit);
-        let mut after = before.clone();
-        change(&mut after);
-        (before, after)
-    }
-
-    /// Demands that nothing is taken for `after`, for this reason, which the wrapper tells; gives what was compiled.
-    fn refused(&mut self, (before, after): &(World, World), reason: Reason, about: &str) -> Option<Made> {
-        let made = self.0.first(before);
-        let asked = self.0.ask(after, &made);
-        let verdict = self.0.verdict(after, &made, &asked).unwrap();
-        assert_eq!((verdict.reason, verdict.about.as_str()), (reason, about), "{asked:?}");
-        let compiled = asked.ok();
-        for made in &compiled {
-            let decided = &made.record.decided;
-            assert_eq!((decided.decision, decided.about.as_deref()), (Decision::Compiled, Some(about)));
-        }
-        compiled
-    }
-
-    /// Demands that the object is taken for `after`, and that a compile gives the same.
-    fn taken(&mut self, (before, after): &(World, World)) -> Made {
-        let made = self.0.first(before);
-        let asked = self.0.ask(after, &made);
-        let verdict = self.0.verdict(after, &made, &asked).unwrap();
-        assert!(verdict.reused, "{verdict:?}");
-        assert!(self.0.compile(after).unwrap().object == made.object, "another object");
-        asked.unwrap()
-    }
-}
 
 /// Headers planted where nvcc's generated sources and a working folder are looked through first.
 #[test]
@@ -153,40 +109,6 @@ fn a05_a06_a07_a08_f28_f29_something_stands_where_nothing_did() {
     court.taken(&pair);
 }
 
-/// No search of the text finds these.
-#[test]
-fn a09_a_name_that_is_put_together_is_found_by_the_preprocessor() {
-    let mut court = Court::new();
-    let word = "#define WORD2(x) #x\n#define WORD(x) WORD2(x)\n#define GLUE2(a, b) a##b\n#define GLUE(a, b) GLUE2(a, b)\n";
-    let cases = [
-        ("GLUE(MODULE_, NAME)", None),
-        ("MODULE\\\n_NAME", None),
-        ("ALIAS", Some("-DALIAS=MODULE_NAME")),
-        ("MODULE??/\n_NAME", Some("-Xcompiler=-trigraphs")),
-        ("GLUE(GLUE(MOD, ULE), GLUE(_NA, ME))", None),
-    ];
-    for (said, argument) in cases {
-        let source = format!("{word}char const* said() {{ return WORD({said}); }}\n");
-        let mut before = court.base(HOST);
-        before.put(HOST, &source);
-        argument.into_iter().for_each(|token| before.argument(token));
-        let mut after = before.clone();
-        after.rename("two");
-        let did = court.0.first(&before);
-        let asked = court.0.ask(&after, &did);
-        let verdict = court.0.verdict(&after, &did, &asked).unwrap();
-        let names_it = court.0.compile(&after).unwrap().object != did.object;
-        assert_eq!(verdict.reused, !names_it, "{said}: {verdict:?}");
-        if names_it {
-            assert_eq!((verdict.reason, verdict.about.as_str()), (Reason::NameDefineUsed, "MODULE_NAME"));
-        }
-    }
-    let pair = court.pair(NAMED, |world| world.rename("two"));
-    court.refused(&pair, Reason::NameDefineUsed, "MODULE_NAME");
-    let pair = court.pair(CHAIN, |world| world.rename("two"));
-    assert_eq!(court.taken(&pair).record.decided.unused, ["MODULE_NAME"]);
-}
-
 /// Two folders of the machine, one place in the room.
 #[test]
 fn a11_objects_that_hold_their_path_are_equal_because_their_place_is() {
@@ -237,7 +159,10 @@ fn a14_an_edit_between_decision_and_use_means_compile() {
     court.taken(&(before.clone(), before));
     let compiled = court.0.ask(&after, &made).unwrap();
     let decided = &compiled.record.decided;
-    assert_eq!((decided.reason, decided.about.as_deref()), (Reason::ChangedAtUse, Some("tree:units/host.cpp")));
+    assert_eq!(
+        (decided.reason, decided.about.as_deref()),
+        (Reason::ChangedAtUse, Some("tree:units/host.cpp"))
+    );
     assert!(compiled.object != made.object);
 }
 
@@ -284,7 +209,10 @@ fn a18_an_object_that_is_not_what_its_record_says_is_not_taken() {
     for object in [short.clone(), Vec::new(), other.object] {
         let compiled = court.0.ask(&world, &Made { object, ..made.clone() }).unwrap();
         let decided = &compiled.record.decided;
-        assert_eq!((decided.reason, decided.about.as_deref()), (Reason::ChangedAtUse, Some("units/chain.cu.o")));
+        assert_eq!(
+            (decided.reason, decided.about.as_deref()),
+            (Reason::ChangedAtUse, Some("units/chain.cu.o"))
+        );
         assert!(compiled.object == made.object);
     }
     // A record that goes with the truncated object: what it is shows.
@@ -303,7 +231,8 @@ fn a27_f39_times_and_tables_that_no_dependency_file_names() {
         court.refused(&(world.clone(), world), Reason::TimeMacro, "tree:units/host.cpp");
     }
     // Where no search of the text finds it, the clock stands still and the time of the file is compared.
-    let glued = "#define GLUE(a, b) a##b\nchar const* said() { return GLUE(__DA, TE__) GLUE(__TIME, STAMP__); }\n";
+    let glued =
+        "#define GLUE(a, b) a##b\nchar const* said() { return GLUE(__DA, TE__) GLUE(__TIME, STAMP__); }\n";
     let mut before = court.base(HOST);
     before.put(HOST, glued);
     court.taken(&(before.clone(), before.clone()));

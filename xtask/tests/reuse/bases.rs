@@ -152,7 +152,10 @@ const FILES: &[(&str, &[(&str, &str)])] = &[
                 TABLE,
                 "#include \"table/embed.h\"\n\n__asm__(\".pushsection .rodata\\n.globl table\\ntable:\\n\" EMBED(\"/requal/tree/data/table.bin\") \".popsection\\n\");\nextern \"C\" char const table;\nchar first() { return table; }\n",
             ),
-            ("include/table/embed.h", "#pragma once\n#define EMBED(path) \".inc\" \"bin \\\"\" path \"\\\"\\n\"\n"),
+            (
+                "include/table/embed.h",
+                "#pragma once\n#define EMBED(path) \".inc\" \"bin \\\"\" path \"\\\"\\n\"\n",
+            ),
             ("data/table.bin", "0123456789"),
             ("data/spare.bin", "0123456789"),
         ],

@@ -31,9 +31,14 @@ impl Ground {
         let closure = &made.record.closure;
         let seen = decide(recorded, &wanted, &names, |at| self.see(world, closure, at));
         if let Some(tree) = world.listed().filter(|_| world.tools.is_empty()) {
-            let lists = Lists { tree: &tree.files, toolchain: &self.toolchain.tree.files, links: &self.toolchain.links };
+            let lists = Lists {
+                tree: &tree.files,
+                toolchain: &self.toolchain.tree.files,
+                links: &self.toolchain.links,
+            };
             let outside = |at: &Located| self.see(world, closure, at);
-            let listed = decide(recorded, &wanted, &names, |at| lists.find(at).unwrap_or_else(|| outside(at)));
+            let listed =
+                decide(recorded, &wanted, &names, |at| lists.find(at).unwrap_or_else(|| outside(at)));
             if listed != seen {
                 return Err(format!("by lists {listed:?}, by the eye {seen:?}"));
             }

@@ -29,6 +29,7 @@ pub(crate) enum Kind {
     IncbinTable,
     Timestamp,
     LinkRetarget,
+    LinkInstead,
     SwappedTool,
     ToolkitFile,
     Mtime,
@@ -44,7 +45,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::HeaderByte,
         Self::Comment,
         Self::Whitespace,
@@ -61,6 +62,7 @@ impl Kind {
         Self::IncbinTable,
         Self::Timestamp,
         Self::LinkRetarget,
+        Self::LinkInstead,
         Self::SwappedTool,
         Self::ToolkitFile,
         Self::Mtime,
@@ -112,6 +114,7 @@ impl Change {
             Kind::IncbinTable => self.incbin_table(chance),
             Kind::Timestamp => self.timestamp(chance),
             Kind::LinkRetarget => self.link_retarget(chance),
+            Kind::LinkInstead => self.link_instead(chance),
             Kind::SwappedTool => self.swapped_tool(chance),
             Kind::ToolkitFile => self.toolkit_file(chance),
             Kind::Mtime => self.mtime(chance, false),

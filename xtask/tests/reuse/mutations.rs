@@ -41,7 +41,8 @@ fn whatever_is_taken_is_what_a_compile_gives() {
             Ok(outcome) => table.entry(kind).or_default().add(&outcome),
             Err(why) => {
                 let Change { before, what, .. } = change;
-                let named = format!("REQUAL_MUTATION_SEED={seed}, change {number}, {kind:?} of {}", before.source);
+                let named =
+                    format!("REQUAL_MUTATION_SEED={seed}, change {number}, {kind:?} of {}", before.source);
                 failures.push(format!("{named}: {what}: {why}"));
             }
         }
@@ -76,9 +77,14 @@ impl Ground {
         }
         match &compiled {
             Err(said) => return Err(format!("reused, and a compile fails: {said}")),
-            Ok(compiled) if compiled.object != made.object => return Err("reused, and a compile gives other bytes".to_owned()),
+            Ok(compiled) if compiled.object != made.object => {
+                return Err("reused, and a compile gives other bytes".to_owned());
+            }
             Ok(compiled) if compiled.record.closure != made.record.closure => {
-                return Err(format!("reused, and a compile has another closure: {:#?}", compiled.record.closure));
+                return Err(format!(
+                    "reused, and a compile has another closure: {:#?}",
+                    compiled.record.closure
+                ));
             }
             Ok(_) => {}
         }
@@ -109,7 +115,8 @@ impl Row {
     }
 
     fn print(&self, name: &str) {
-        let reasons: Vec<String> = self.compiled.iter().map(|(why, count)| format!("{why} {count}")).collect();
+        let reasons: Vec<String> =
+            self.compiled.iter().map(|(why, count)| format!("{why} {count}")).collect();
         println!(
             "{name:<18} {:>5} {:>6} {:>8} {:>8} {:>6}  {}",
             self.tried,

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use requal::Digest;
 use requal::command::Place;
 use requal::limits::Limits;
 use requal::target::Target;
 use requal::tree::mtime_s;
 use requal::unit::{Offer, Taking, UnitRecord};
 use requal::versions::HostCompiler;
-use requal::Digest;
-use xtask::sys::proc::Call;
 use xtask::sys::fs::write;
+use xtask::sys::proc::Call;
 use xtask::sys::sandbox::{Link, Mount, Room, run};
 use xtask::unpack::Toolchain;
 
@@ -63,7 +63,11 @@ impl Ground {
 
     /// A file of the toolchain as `world` has it.
     pub(crate) fn tool(&self, world: &World, path: &str) -> Utf8PathBuf {
-        if world.tools.contains_key(path) { self.root.join("tools").join(path) } else { self.toolchain.root.join(path) }
+        if world.tools.contains_key(path) {
+            self.root.join("tools").join(path)
+        } else {
+            self.toolchain.root.join(path)
+        }
     }
 
     /// Compiles `world` under observation, or gives what was made of it before.
@@ -106,7 +110,11 @@ impl Ground {
         xtask::sys::fs::remove(&self.root.join("tools")).unwrap();
         for (path, added) in &world.tools {
             let (from, to) = (self.toolchain.root.join(path), self.root.join("tools").join(path));
-            let text = format!("mkdir -p {} && cp {from} {to} && chmod 755 {to} && printf '{added}' >> {to} && touch -d @{} {to}", to.parent().unwrap(), mtime_s(path));
+            let text = format!(
+                "mkdir -p {} && cp {from} {to} && chmod 755 {to} && printf '{added}' >> {to} && touch -d @{} {to}",
+                to.parent().unwrap(),
+                mtime_s(path)
+            );
             let ended = kit::script(&text).run().unwrap();
             assert_eq!(ended.code, 0, "{}", ended.output);
         }
@@ -142,7 +150,8 @@ impl Ground {
     }
 
     fn room(&self, world: &World) -> Room {
-        let mount = |to: &str, from: &Utf8Path, writable| Mount { to: to.into(), from: from.to_owned(), writable };
+        let mount =
+            |to: &str, from: &Utf8Path, writable| Mount { to: to.into(), from: from.to_owned(), writable };
         let mut room = Room { mounts: Vec::new(), links: kit::room().links };
         room.mounts.extend(self.host.mounts.iter().map(|path| mount(path.as_str(), path, false)));
         room.mounts.push(mount("/requal/toolchain", &self.toolchain.root, false));
@@ -153,8 +162,10 @@ impl Ground {
         for path in world.tools.keys() {
             room.mounts.push(mount(&format!("/requal/toolchain/{path}"), &self.tool(world, path), false));
         }
-        let on_path = self.host.programs.iter().filter(|program| ["as", "ld"].contains(&program.name.as_str()));
-        let link = |name: &str, to: &Utf8PathBuf| Link { at: format!("/requal/host/{name}").into(), to: to.clone() };
+        let on_path =
+            self.host.programs.iter().filter(|program| ["as", "ld"].contains(&program.name.as_str()));
+        let link =
+            |name: &str, to: &Utf8PathBuf| Link { at: format!("/requal/host/{name}").into(), to: to.clone() };
         room.links.extend(on_path.map(|program| link(&program.name, &program.path)));
         room
     }

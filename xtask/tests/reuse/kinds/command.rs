@@ -6,7 +6,8 @@ use crate::world::NAME;
 
 impl Change {
     pub(super) fn flag(&mut self, chance: &mut Chance) -> String {
-        let flags = ["-O2", "-lineinfo", "--use_fast_math", "-Xcompiler=-fno-exceptions", "-Xptxas=-O1", "-w"];
+        let flags =
+            ["-O2", "-lineinfo", "--use_fast_math", "-Xcompiler=-fno-exceptions", "-Xptxas=-O1", "-w"];
         let flag = chance.one(&flags);
         let how = if chance.below(4) == 0 {
             // On both sides: nothing differs.
@@ -65,7 +66,7 @@ impl Change {
         let word = "char const* said() { return WORD(GLUE(MODULE_, NAME)); }\n";
         let added = match chance.below(5) {
             0 => word.to_owned(),
-            1 => format!("#ifndef __CUDA_ARCH__\n#define SAID WORD(GLUE(MODULE_, NAME))\n#else\n#define SAID \"\"\n#endif\nchar const* said() {{ return SAID; }}\n"),
+            1 => "#ifndef __CUDA_ARCH__\n#define SAID WORD(GLUE(MODULE_, NAME))\n#else\n#define SAID \"\"\n#endif\nchar const* said() { return SAID; }\n".to_owned(),
             2 => "char const* said() { return WORD2(GLUE(MODULE_, NAME)); }\n".to_owned(),
             3 => "#define SAID WORD(GLUE(MODULE_, NAME))\n".to_owned(),
             _ => "char const* said() { return WORD(MODULE_\\\nNAME); }\n".to_owned(),
@@ -79,7 +80,9 @@ impl Change {
     pub(super) fn aliased_name(&mut self, chance: &mut Chance) -> String {
         let source = self.before.source.clone();
         let added = match chance.below(3) {
-            0 => "#define WORD2(x) #x\n#define WORD(x) WORD2(x)\nchar const* said() { return WORD(ALIAS); }\n",
+            0 => {
+                "#define WORD2(x) #x\n#define WORD(x) WORD2(x)\nchar const* said() { return WORD(ALIAS); }\n"
+            }
             1 => "#define WORD2(x) #x\nchar const* said() { return WORD2(ALIAS); }\n",
             _ => "#ifdef ALIAS\nint asked;\n#endif\n",
         };

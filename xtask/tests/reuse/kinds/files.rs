@@ -60,7 +60,8 @@ impl Change {
 
     pub(super) fn late_header(&mut self, chance: &mut Chance) -> String {
         let folder = chance.one(&["early", "include", "late", "units", "aside", "aside"]);
-        let name = chance.one(&["crt/host_runtime.h", "fatbinary_section.h", "cuda_runtime.h", "math_constants.h"]);
+        let name =
+            chance.one(&["crt/host_runtime.h", "fatbinary_section.h", "cuda_runtime.h", "math_constants.h"]);
         let path = format!("{folder}/{name}");
         self.after.put(&path, "static int planted = 1;\n");
         format!("{path} appeared")
@@ -118,6 +119,16 @@ impl Change {
         }
         self.after.outside.insert(name.to_owned(), link);
         format!("{name} outside of the tree leads elsewhere")
+    }
+
+    /// A link to an equal file, in place of the file.
+    pub(super) fn link_instead(&mut self, chance: &mut Chance) -> String {
+        let path = self.file(chance);
+        let entry = self.after.tree.remove(&path).unwrap();
+        self.after.tree.insert(format!("real/{path}"), entry);
+        let up = "../".repeat(path.matches('/').count());
+        self.after.tree.insert(path.clone(), Entry::Link(format!("{up}real/{path}")));
+        format!("{path} is a link to what it was")
     }
 
     pub(super) fn mtime(&mut self, chance: &mut Chance, line_info: bool) -> String {

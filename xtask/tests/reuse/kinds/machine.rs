@@ -45,7 +45,7 @@ impl Change {
             ("include/crt/host_runtime.h", "/* a note */\\n"),
             ("include/cuda_runtime.h", "/* a note */\\n"),
             ("include/cuda_fp16.h", "/* a note */\\n"),
-            ("include/cuda_profiler_api.h", "/* a note */\\n"),
+            ("include/cooperative_groups.h", "/* a note */\\n"),
             ("nvvm/libdevice/libdevice.10.bc", "x"),
         ]);
         self.after.tools.insert(format!("{TOOLKIT}/{path}"), added.to_owned());
