@@ -10,7 +10,7 @@ use crate::world::{Entries, Entry, NAME, World};
 
 /// Include folders of every unit, in order. `late` is not there.
 pub(crate) const INCLUDE: [&str; 3] = ["early", "include", "late"];
-/// A unit with device code, two levels of headers, and code for one side only.
+/// A unit with device code whose names hold its path, two levels of headers, and code for one side only.
 pub(crate) const CHAIN: &str = "units/chain.cu";
 /// A unit that says its module's name.
 pub(crate) const NAMED: &str = "units/named.cu";
@@ -110,7 +110,7 @@ const FILES: &[(&str, &[(&str, &str)])] = &[
         &[
             (
                 CHAIN,
-                "#include \"chain/outer.h\"\n\n__global__ void kernel(float* values) {\n  values[threadIdx.x] = step(values[threadIdx.x]);\n}\n\nint launch(float* values) {\n  kernel<<<1, 32>>>(values);\n  return side() + TUNED;\n}\n",
+                "#include \"chain/outer.h\"\n\nnamespace {\n__global__ void kernel(float* values) {\n  values[threadIdx.x] = step(values[threadIdx.x]);\n}\n}\n\nint launch(float* values) {\n  kernel<<<1, 32>>>(values);\n  return side() + TUNED;\n}\n",
             ),
             (
                 "include/chain/outer.h",
