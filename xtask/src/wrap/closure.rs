@@ -16,6 +16,9 @@ use crate::sys::fs;
 
 /// What the kernel makes up while it is read: no content of the machine.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// What the tools themselves look at there, whatever they compile; nothing of it gets into an object.
+const KERNEL_SEEN: [&str; 4] =
+    ["/dev/null", "/dev/urandom", "/proc/self/exe", "/proc/sys/vm/overcommit_memory"];
 /// What every program of the machine reads at the real path; a room holds none of it.
 const MACHINE: [&str; 2] = ["/etc/ld.so.cache", "/usr/share/zoneinfo"];
 /// What makes an object depend on the time; found by a plain search, which pasting evades. The rule does not stand on it: the
@@ -53,7 +56,10 @@ impl Ground<'_> {
         for gap in &observed.gaps {
             judged.bar(gap);
         }
-        for path in observed.refused.keys().chain(&observed.written) {
+        let kernel = observed.opened.iter().chain(&observed.probes).chain(&observed.stats);
+        let kernel = kernel.chain(&observed.listed).chain(observed.links.keys());
+        let kernel = kernel.filter(|path| of_kernel(path) && !KERNEL_SEEN.contains(&path.as_str()));
+        for path in observed.refused.keys().chain(&observed.written).chain(kernel) {
             judged.bar(path);
         }
         Ok(judged)
@@ -71,7 +77,7 @@ impl Ground<'_> {
             if root == Root::Tree {
                 let text = fs_err::read(path)?;
                 let names = |name: &&str| text.windows(name.len()).any(|part| part == name.as_bytes());
-                if TIME_MACROS.iter().any(|name| names(&name)) {
+                if TIME_MACROS.iter().any(|name| names(name)) {
                     judged.bars.push(Bar { reason: Reason::TimeMacro, about: at.to_string() });
                 }
             }
@@ -137,8 +143,7 @@ impl Ground<'_> {
         let own = Utf8PathBuf::from(place.unit_folder(self.output));
         let above = above.into_iter().map(Utf8Path::new).chain([own.as_path()]);
         let real = |at: &Utf8Path| at.canonicalize_utf8().is_ok_and(|at| at.starts_with(path));
-        !KERNEL.iter().any(|at| Utf8Path::new(path).starts_with(at))
-            && !above.into_iter().any(|at| at.starts_with(path) || real(at))
+        !of_kernel(path) && !above.into_iter().any(|at| at.starts_with(path) || real(at))
     }
 }
 
@@ -202,9 +207,11 @@ pub(super) fn opened(observed: &Observation, place: &Place) -> Outcome<BTreeSet<
         };
         real.iter().find_map(below).unwrap_or_else(|| path.clone())
     };
-    let files =
-        observed.opened.iter().filter(|path| !KERNEL.iter().any(|at| Utf8Path::new(path).starts_with(at)));
-    Ok(files.map(named).collect())
+    Ok(observed.opened.iter().filter(|path| !of_kernel(path)).map(named).collect())
+}
+
+fn of_kernel(path: &str) -> bool {
+    KERNEL.iter().any(|at| Utf8Path::new(path).starts_with(at))
 }
 
 /// Trees hold no other links, so what lies in them is found by name; the host's folders do, and are compared without.

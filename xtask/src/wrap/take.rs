@@ -1,6 +1,7 @@
 //! Taking another tree's object at the time of use: everything that its compile depended on is looked at again, here and
 //! now; the object is hashed and copied from one opened file.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use camino::Utf8Path;
@@ -32,7 +33,8 @@ pub(super) fn take(step: &Step, taking: &Taking) -> Outcome<Taken> {
     if let Some(bar) = bar {
         return Ok(Taken::Not(Decided::compiled_about(bar.reason, bar.about)));
     }
-    let eye = Eye { step, closure: &record.closure, stamps: Stamps::of(step.build()) };
+    let (stamps, links) = (Stamps::of(step.build()), BTreeMap::new());
+    let mut eye = Eye { step, closure: &record.closure, stamps, links };
     let answer = decide(record.recorded(), &invocation, &taking.names, |at| eye.look(at));
     let (closure_sha256, test_defines) = match answer {
         Answer::Take { closure_sha256, test_defines } => (closure_sha256, test_defines),
@@ -75,6 +77,8 @@ struct Eye<'a> {
     step: &'a Step,
     closure: &'a Closure,
     stamps: Stamps,
+    /// Places that were looked at for a link, with what it holds.
+    links: BTreeMap<Located, Option<String>>,
 }
 
 impl Eye<'_> {
@@ -88,10 +92,28 @@ impl Eye<'_> {
         }
     }
 
-    fn look(&self, at: &Located) -> Found {
+    fn look(&mut self, at: &Located) -> Found {
+        if let Some(holds) = self.new_link(at) {
+            return Found::Link(holds);
+        }
         let path = self.path(at);
         let path = Utf8Path::new(&path);
         look(path, As::of(self.closure, at), &self.stamps)
+    }
+
+    /// What a link holds at `at` or on the way there, where the other compile followed none. Even if it leads to the same
+    /// bytes: nvcc makes identifiers from the path that it leads to.
+    fn new_link(&mut self, at: &Located) -> Option<String> {
+        let ends = at.path.match_indices('/').map(|(end, _)| end).chain([at.path.len()]);
+        ends.map(|end| &at.path[..end]).find_map(|part| {
+            let part = Located::new(at.root, part).ok()?;
+            if self.closure.links.contains_key(&part) {
+                return None;
+            }
+            let path = self.path(&part);
+            let read = || Some(fs_err::read_link(path).ok()?.to_string_lossy().into_owned());
+            self.links.entry(part).or_insert_with(read).clone()
+        })
     }
 }
 

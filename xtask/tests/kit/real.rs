@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use requal::Outcome;
 use requal::lock::{Lock, Package};
 use xtask::fetch::{Fetched, Origin, fetch};
-use xtask::unpack::{toolchain_links, unpack};
+use xtask::unpack::{Toolchain, toolchain_links, unpack};
 
 /// The repository.
 pub(crate) fn repository() -> Utf8PathBuf {
@@ -34,10 +34,15 @@ pub(crate) fn real_wheels(packages: &[Package]) -> Outcome<Vec<Fetched>> {
 
 /// The toolchain unpacked from the real wheels, for cases that count only with them. It is not to be changed.
 pub(crate) fn real_toolchain() -> Utf8PathBuf {
+    unpacked().root
+}
+
+/// The same with its lists.
+pub(crate) fn unpacked() -> Toolchain {
     let wheels = real_wheels(&lock().packages).unwrap();
     let wheels: Vec<_> = wheels.into_iter().map(|wheel| wheel.pinned).collect();
     let _guard = hold(".toolchain.lock").unwrap();
-    unpack(&wheels, &toolchain_links(), &house().join("toolchain")).unwrap().root
+    unpack(&wheels, &toolchain_links(), &house().join("toolchain")).unwrap()
 }
 
 fn house() -> Utf8PathBuf {
