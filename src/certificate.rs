@@ -14,7 +14,9 @@ pub use table::{Parts, UnitParts};
 
 use crate::Digest;
 use crate::closure::Located;
-use crate::receipt::{Decision, LinkText, Name, Reason, RelativePath, StatementType, Subject, Token, Variable};
+use crate::receipt::{
+    Decision, LinkText, Name, Reason, RelativePath, StatementType, Subject, Token, Variable,
+};
 use crate::reuse::ControlRow;
 
 /// File name of the certificate in a receipts folder.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::closure::File;
-use crate::receipt::{Root, Token};
+use crate::receipt::{LinkText, Root};
 
 /// Places of every root; all that a closure here may hold.
 const PLACES: [(Root, &str); 8] = [
@@ -56,7 +56,7 @@ fn closure(world: &World) -> Closure {
             Found::File(file) => drop(closure.files.insert(at, file)),
             Found::Folder(None) => drop(closure.folders.insert(at)),
             Found::Folder(Some(names)) => drop(closure.listed.insert(at, names)),
-            Found::Link(holds) => drop(closure.links.insert(at, Token::new(holds).unwrap())),
+            Found::Link(holds) => drop(closure.links.insert(at, LinkText::new(holds).unwrap())),
             Found::Other(_) => {}
         }
     }

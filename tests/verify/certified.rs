@@ -16,7 +16,7 @@ use requal::unit::UnitRecord;
 use requal::{Digest, depfile, gzip, json};
 use serde_json::Value;
 
-use crate::fixture::{Fixture, Size, name, path, put, token};
+use crate::fixture::{Fixture, Size, name, path, put};
 
 /// A build with its certificate, both as values.
 pub(crate) struct Certified {
@@ -202,7 +202,10 @@ fn observed(build: &Build, unit: &Told) -> Closure {
     closure.folders.extend([at(Root::Toolchain, "include"), at(Root::System, "usr/include")]);
     let libraries = ["libcudart.so", "libcudart.so.13"];
     closure.listed.insert(at(Root::Toolchain, "lib"), names_digest(libraries.into_iter()));
-    closure.links.insert(at(Root::Toolchain, "lib/libcudart.so"), token("libcudart.so.13"));
+    closure.links.insert(
+        at(Root::Toolchain, "lib/libcudart.so"),
+        requal::receipt::LinkText::new("libcudart.so.13").unwrap(),
+    );
     closure
 }
 

@@ -175,7 +175,7 @@ impl Defines {
         let outcome = unused::test(step, &temporary, pair, &test.names, test.closure_sha256)?;
         let tested = step.build().join(tested_path(&step.output));
         // What the passes read is of no matter here: the outcome is read once and thrown away.
-        let rule = depfile::write(tested_path(&step.output).as_str(), &[step.place.tree.clone()]);
+        let rule = depfile::write(tested_path(&step.output).as_str(), std::slice::from_ref(&step.place.tree));
         fs::write(&step.build().join(format!("{}.d", tested_path(&step.output))), rule.as_bytes())?;
         fs::write(&tested, &serde_json::to_vec(&outcome).map_err(std::io::Error::from)?)
     }

@@ -95,7 +95,7 @@ fn real(closure: &Closure, mut at: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receipt::{Root, Token};
+    use crate::receipt::{LinkText, Root};
 
     #[test]
     fn a_path_leads_through_the_links_of_the_closure() {
@@ -108,7 +108,7 @@ mod tests {
             (Root::System, "usr/loop", "loop"),
         ];
         for (root, path, holds) in links {
-            closure.links.insert(Located::new(root, path).unwrap(), Token::new(holds).unwrap());
+            closure.links.insert(Located::new(root, path).unwrap(), LinkText::new(holds).unwrap());
         }
         for (path, expected) in [
             ("/requal/tree/a.h", "tree:a.h"),

@@ -77,7 +77,7 @@ impl Ground<'_> {
             if root == Root::Tree {
                 let text = fs_err::read(path)?;
                 let names = |name: &&str| text.windows(name.len()).any(|part| part == name.as_bytes());
-                if TIME_MACROS.iter().any(|name| names(name)) {
+                if TIME_MACROS.iter().any(names) {
                     judged.bars.push(Bar { reason: Reason::TimeMacro, about: at.to_string() });
                 }
             }
