@@ -100,8 +100,7 @@ fn rank(nonce: &Nonce, certificate_sha256: Digest, unit: &Unit<'_>) -> Digest {
     let mut hasher = Hasher::new();
     hasher.update(b"urn:requal:challenge:v1\0");
     for part in [&nonce.0, &certificate_sha256.as_bytes()[..], unit.tree.as_bytes(), unit.object.as_bytes()] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
+        hasher.part(part);
     }
     hasher.finish()
 }

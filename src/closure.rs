@@ -142,8 +142,7 @@ pub fn names_digest<'a>(names: impl Iterator<Item = &'a str>) -> Digest {
     let mut hasher = crate::digest::Hasher::new();
     hasher.update(b"urn:requal:names:v1\0");
     for name in sorted {
-        hasher.update(&(name.len() as u64).to_le_bytes());
-        hasher.update(name.as_bytes());
+        hasher.part(name);
     }
     hasher.finish()
 }

@@ -70,6 +70,19 @@ impl Hasher {
         self.0.update(bytes);
     }
 
+    /// Appends `part` behind its length, so that no two lists of parts give the same bytes.
+    pub fn part(&mut self, part: impl AsRef<[u8]>) {
+        let part = part.as_ref();
+        self.update(&(part.len() as u64).to_le_bytes());
+        self.update(part);
+    }
+
+    /// Appends a list behind its length, each item as a [`part`](Self::part).
+    pub fn list<T: AsRef<[u8]>>(&mut self, parts: impl ExactSizeIterator<Item = T>) {
+        self.update(&(parts.len() as u64).to_le_bytes());
+        parts.for_each(|part| self.part(part));
+    }
+
     /// The digest of all appended bytes.
     #[must_use]
     pub fn finish(self) -> Digest {

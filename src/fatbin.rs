@@ -153,8 +153,7 @@ fn cubin_digest(cubin: &[u8]) -> Outcome<Digest> {
     sections.sort_unstable();
     let mut hasher = Hasher::new();
     for (name, size, digest) in sections {
-        hasher.update(&(name.len() as u64).to_le_bytes());
-        hasher.update(&name);
+        hasher.part(&name);
         hasher.update(&size.to_le_bytes());
         hasher.update(digest.as_bytes());
     }

@@ -303,8 +303,7 @@ impl Walk {
         for (hasher, value) in [(&mut self.recorded, recorded), (&mut self.found, found)] {
             hasher.update(&[condition as u8]);
             for part in [about.as_str(), value] {
-                hasher.update(&(part.len() as u64).to_le_bytes());
-                hasher.update(part.as_bytes());
+                hasher.part(part);
             }
         }
         if recorded != found {
@@ -316,8 +315,8 @@ impl Walk {
     /// Arguments are hashed by number; differences are told without the equal ones at both ends, so that one that was added
     /// does not seem to change all that follow.
     fn argv(&mut self, recorded: &[String], found: &[String]) {
-        hash_words(&mut self.recorded, recorded);
-        hash_words(&mut self.found, found);
+        self.recorded.list(recorded.iter());
+        self.found.list(found.iter());
         let same = |pair: &(&String, &String)| pair.0 == pair.1;
         let head = recorded.iter().zip(found).take_while(same).count();
         let (one, other) = (&recorded[head..], &found[head..]);
@@ -348,14 +347,6 @@ impl Walk {
     fn finish(self) -> Comparison {
         let Self { recorded, found, differences } = self;
         Comparison { recorded: recorded.finish(), found: found.finish(), differences }
-    }
-}
-
-fn hash_words(hasher: &mut Hasher, words: &[String]) {
-    hasher.update(&(words.len() as u64).to_le_bytes());
-    for word in words {
-        hasher.update(&(word.len() as u64).to_le_bytes());
-        hasher.update(word.as_bytes());
     }
 }
 

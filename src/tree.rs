@@ -68,8 +68,7 @@ impl Tree {
         let mut hasher = Hasher::new();
         hasher.update(b"urn:requal:tree:v1\0");
         for file in &self.files {
-            hasher.update(&(file.path.len() as u64).to_le_bytes());
-            hasher.update(file.path.as_bytes());
+            hasher.part(&file.path);
             hasher.update(&file.mode.to_le_bytes());
             hasher.update(file.sha256.as_bytes());
         }

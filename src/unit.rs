@@ -114,17 +114,10 @@ pub struct KeyParts<'a> {
 pub fn key(parts: KeyParts<'_>) -> Digest {
     let mut hasher = Hasher::new();
     hasher.update(b"urn:requal:unit-key:v1\0");
-    let mut list = |words: &mut dyn ExactSizeIterator<Item = &str>| {
-        hasher.update(&(words.len() as u64).to_le_bytes());
-        for word in words {
-            hasher.update(&(word.len() as u64).to_le_bytes());
-            hasher.update(word.as_bytes());
-        }
-    };
-    list(&mut parts.argv.iter().map(String::as_str));
-    list(&mut parts.environment.iter().map(|(name, _)| name.as_str()));
-    list(&mut parts.environment.iter().map(|(_, value)| value.as_str()));
-    list(&mut parts.place.iter().copied());
+    hasher.list(parts.argv.iter());
+    hasher.list(parts.environment.iter().map(|(name, _)| name));
+    hasher.list(parts.environment.iter().map(|(_, value)| value));
+    hasher.list(parts.place.iter());
     for digest in parts.trees {
         hasher.update(digest.as_bytes());
     }

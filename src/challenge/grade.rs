@@ -220,8 +220,7 @@ fn symbols(file: &Elf<'_>, index: object::SectionIndex) -> object::Result<Vec<u8
 fn digest(parts: &[&[u8]]) -> Digest {
     let mut hasher = Hasher::new();
     for part in parts {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
+        hasher.part(part);
     }
     hasher.finish()
 }

@@ -6,14 +6,12 @@ mod depfiles;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
-use super::well_formed::Folder;
+use super::well_formed::{Folder, form_finding, statement};
 use super::{Check, Finding, Kind, Level, Request, State};
 use crate::certificate::{Certificate, FILE, ObjectReuse, PREDICATE_TYPE, Unit};
 use crate::json::{self, Fault};
 use crate::manifest::Manifest;
-use crate::receipt::{self, Build, CertificateFile, RuntimeBuild, STATEMENT_TYPE, TreeRecord};
+use crate::receipt::{self, Build, CertificateFile, RuntimeBuild, TreeRecord};
 use crate::reuse::{self, Lists};
 use crate::{Digest, gzip};
 
@@ -94,11 +92,7 @@ pub(super) fn check(
     let (text, record) = match text(bytes).and_then(|text| Ok((record(&text)?, text))) {
         Ok((record, text)) => (text, record),
         Err(fault) => {
-            let mut finding = Finding::mismatch(fault.code, fault.pointer, fault.expected, fault.found);
-            if fault.code == "E-TYPE-PREDICATE" {
-                finding.state = State::Unverifiable;
-            }
-            checks.extend(FORM.judge(FILE, 1, vec![finding]));
+            checks.extend(FORM.judge(FILE, 1, vec![form_finding(fault)]));
             return checks;
         }
     };
@@ -165,17 +159,8 @@ fn text(bytes: &[u8]) -> Result<Vec<u8>, Fault> {
     gzip::read(bytes, json::LONGEST_BYTES)
 }
 
-/// The types are judged before the schema, so that another statement is called by its name.
 fn record(text: &[u8]) -> Result<ObjectReuse, Fault> {
-    let value = json::read(text)?;
-    let types = [("_type", "E-TYPE", STATEMENT_TYPE), ("predicateType", "E-TYPE-PREDICATE", PREDICATE_TYPE)];
-    for (key, code, expected) in types {
-        if let Some(found) = value.get(key).and_then(Value::as_str).filter(|found| *found != expected) {
-            let found = found.to_owned();
-            return Err(Fault { code, pointer: format!("/{key}"), expected: expected.to_owned(), found });
-        }
-    }
-    json::record_of(&value)
+    statement(text, PREDICATE_TYPE)
 }
 
 fn digest(named: &CertificateFile, bytes: &[u8], text: &[u8]) -> Vec<Finding> {

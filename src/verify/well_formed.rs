@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Check, Finding, Kind, Level, State, files};
@@ -88,19 +90,14 @@ fn receipt(folder: &Folder) -> (Check, Vec<Check>, Option<RuntimeBuild>) {
         let found = format!("no {FILE} among {} files", folder.files.len());
         return (RECEIPTS.unseen(State::Unverifiable, FILE, "E-RECEIPTS-NONE", found), rest, None);
     };
-    match read(bytes) {
+    match statement::<RuntimeBuild>(bytes, PREDICATE_TYPE) {
         Ok(receipt) => {
             let subjects = receipt.subject.len();
             rest.extend(SUBJECTS.judge(FILE, subjects, subject_findings(&receipt)));
             (FORM.check(State::Verified, FILE.to_owned(), 1), rest, Some(receipt))
         }
         Err(fault) => {
-            let mut finding = Finding::mismatch(fault.code, fault.pointer, fault.expected, fault.found);
-            if fault.code == "E-TYPE-PREDICATE" {
-                // Another version of the record is no lie; it only has no reader here.
-                finding.state = State::Unverifiable;
-            }
-            let first = FORM.judge(FILE, 1, vec![finding]).remove(0);
+            let first = FORM.judge(FILE, 1, vec![form_finding(fault)]).remove(0);
             let next = Kind {
                 id: "runtime-build-facts",
                 level: Level::Consistent,
@@ -122,10 +119,11 @@ fn looks_like_a_receipt(name: &str) -> bool {
     [".json", ".json.gz", ".jsonl"].iter().any(|end| name.ends_with(end))
 }
 
-/// Reads the receipt; the types are judged before the schema, so that another statement is called by its name.
-fn read(bytes: &[u8]) -> Result<RuntimeBuild, Fault> {
+/// Reads the statement `bytes` of `predicate`; the types are judged before the schema, so that another statement is called by
+/// its name.
+pub(super) fn statement<T: Serialize + DeserializeOwned>(bytes: &[u8], predicate: &str) -> Result<T, Fault> {
     let value = json::read(bytes)?;
-    let types = [("_type", "E-TYPE", STATEMENT_TYPE), ("predicateType", "E-TYPE-PREDICATE", PREDICATE_TYPE)];
+    let types = [("_type", "E-TYPE", STATEMENT_TYPE), ("predicateType", "E-TYPE-PREDICATE", predicate)];
     for (key, code, expected) in types {
         if let Some(found) = value.get(key).and_then(Value::as_str).filter(|found| *found != expected) {
             let found = found.to_owned();
@@ -133,6 +131,12 @@ fn read(bytes: &[u8]) -> Result<RuntimeBuild, Fault> {
         }
     }
     json::record_of(&value)
+}
+
+/// What is wrong with the form of a record. Another version of it is no lie; it only has no reader here.
+pub(super) fn form_finding(fault: Fault) -> Finding {
+    let make = if fault.code == "E-TYPE-PREDICATE" { Finding::unverifiable } else { Finding::mismatch };
+    make(fault.code, fault.pointer, fault.expected, fault.found)
 }
 
 fn subject_findings(receipt: &RuntimeBuild) -> Vec<Finding> {

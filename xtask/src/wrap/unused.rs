@@ -60,14 +60,9 @@ fn key(pair: Pair<'_>, names: &BTreeSet<String>, closure_sha256: Digest) -> Dige
     let mut hasher = requal::digest::Hasher::new();
     hasher.update(b"urn:requal:unused-key:v1\0");
     hasher.update(closure_sha256.as_bytes());
-    let names: Vec<String> = names.iter().cloned().collect();
-    for list in [pair.recorded, pair.wanted, &names] {
-        hasher.update(&(list.len() as u64).to_le_bytes());
-        for word in list {
-            hasher.update(&(word.len() as u64).to_le_bytes());
-            hasher.update(word.as_bytes());
-        }
-    }
+    hasher.list(pair.recorded.iter());
+    hasher.list(pair.wanted.iter());
+    hasher.list(names.iter());
     hasher.finish()
 }
 
