@@ -2,7 +2,7 @@
 
 mod check;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -148,6 +148,22 @@ impl Manifest {
     pub fn base_of(&self, tree: &Tree) -> Option<&Tree> {
         let below = |base: &&Tree| base.overlay.is_none() && base.source == tree.source;
         self.trees.iter().find(below).filter(|_| tree.overlay.is_some())
+    }
+
+    /// Trees that may take another's objects, sorted: the tree, the other, and the names of both modules' name defines, ascending.
+    #[must_use]
+    pub fn pairs(&self) -> Vec<(&str, &str, Vec<&str>)> {
+        let pair = |tree: &'_ Tree| -> Option<(&str, &str, Vec<&str>)> {
+            let (tree, other) = (self.tree(&tree.name)?, self.tree(tree.counterpart.as_ref()?)?);
+            let modules =
+                self.modules.iter().filter(|module| [&tree.name, &other.name].contains(&&module.tree));
+            let names: BTreeSet<&str> =
+                modules.flat_map(|module| module.name_defines.keys().map(String::as_str)).collect();
+            Some((&tree.name, &other.name, names.into_iter().collect()))
+        };
+        let mut pairs: Vec<_> = self.trees.iter().filter_map(pair).collect();
+        pairs.sort();
+        pairs
     }
 
     /// The tree named `name`.

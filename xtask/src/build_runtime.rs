@@ -166,7 +166,7 @@ fn build_modules(options: &Options, inputs: &Inputs, site: &Site) -> Outcome<Vec
     for (tree, plan) in first.into_iter().chain(then) {
         let (count, jobs) = (plan.units.len(), site.jobs);
         say::stage(&format!("build {}: {count} units, {jobs} at one time", plan.module.name));
-        let reuse = reuse(options, inputs, &tree.name, &plan, &modules);
+        let reuse = reuse(options, inputs, &tree.name, &modules);
         let built = compile::build(site, tree, &plan, &reuse, &mut machine)?;
         modules.push((plan, built));
     }
@@ -174,26 +174,21 @@ fn build_modules(options: &Options, inputs: &Inputs, site: &Site) -> Outcome<Vec
     Ok(modules)
 }
 
-/// The tree whose objects tree `name` may take, by the manifest.
-fn counterpart<'a>(inputs: &'a Inputs, name: &str) -> Option<&'a str> {
-    inputs.manifest.tree(name)?.counterpart.as_deref()
+/// The tree whose objects tree `name` may take, by the manifest, and the names that may differ.
+fn counterpart<'a>(inputs: &'a Inputs, name: &str) -> Option<(&'a str, Vec<&'a str>)> {
+    let pair = inputs.manifest.pairs().into_iter().find(|(tree, ..)| *tree == name);
+    pair.map(|(_, other, names)| (other, names))
 }
 
-/// Where the objects of `plan` may come from, among the modules that are built.
-fn reuse<'a>(
-    options: &Options,
-    inputs: &Inputs,
-    tree: &str,
-    plan: &ModulePlan,
-    built: &'a [(ModulePlan, Built)],
-) -> Reuse<'a> {
-    let Some(name) = counterpart(inputs, tree) else { return Reuse::NoCounterpart };
+/// Where the objects of `tree` may come from, among the modules that are built.
+fn reuse<'a>(options: &Options, inputs: &Inputs, tree: &str, built: &'a [(ModulePlan, Built)]) -> Reuse<'a> {
+    let Some((name, names)) = counterpart(inputs, tree) else { return Reuse::NoCounterpart };
     let other = built.iter().find(|(plan, _)| plan.module.tree == name);
     match other.filter(|_| options.reuse) {
         None => Reuse::NotConsidered,
         Some((other, built)) => {
-            let names = plan.module.name_defines.keys().chain(other.module.name_defines.keys());
-            Reuse::From(Counterpart { units: &other.units, built, names: names.cloned().collect() })
+            let names = names.into_iter().map(str::to_owned).collect();
+            Reuse::From(Counterpart { units: &other.units, built, names })
         }
     }
 }

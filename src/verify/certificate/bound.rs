@@ -185,30 +185,17 @@ fn same_unit(build: &Build, certificate: &Certificate, i: usize, unit: &Unit, to
 
 /// Pairs are those of the manifest.
 pub(super) fn pairs(certificate: &Certificate, manifest: &Manifest) -> Vec<Finding> {
-    let of_tree = |tree: &str| {
-        let modules = manifest.modules.iter().filter(|module| module.tree == tree);
-        modules.flat_map(|module| module.name_defines.keys().cloned()).collect::<BTreeSet<String>>()
-    };
-    let mut expected: Vec<(String, String, Vec<String>)> = Vec::new();
-    for tree in &manifest.trees {
-        let Some(other) = &tree.counterpart else { continue };
-        let names = of_tree(&tree.name).union(&of_tree(other)).cloned().collect();
-        expected.push((tree.name.clone(), other.clone(), names));
-    }
-    expected.sort();
-    let told: Vec<(String, String, Vec<String>)> = certificate
+    let expected = manifest.pairs();
+    let told: Vec<(&str, &str, Vec<&str>)> = certificate
         .pairs
         .iter()
-        .map(|pair| {
-            let names = pair.name_defines.iter().map(ToString::to_string).collect();
-            (pair.tree.to_string(), pair.counterpart.to_string(), names)
-        })
+        .map(|pair| (&*pair.tree, &*pair.counterpart, pair.name_defines.iter().map(|name| &**name).collect()))
         .collect();
     if expected == told {
         return vec![];
     }
-    let shown = |pairs: &[(String, String, Vec<String>)]| {
-        let one = |(tree, other, names): &(String, String, Vec<String>)| {
+    let shown = |pairs: &[(&str, &str, Vec<&str>)]| {
+        let one = |(tree, other, names): &(&str, &str, Vec<&str>)| {
             format!("{tree} from {other} but for {}", names.join(", "))
         };
         pairs.iter().map(one).collect::<Vec<_>>().join("; ")

@@ -1,11 +1,8 @@
 //! The certificate: the records of all units, written beside the receipt.
 
-use std::collections::BTreeSet;
-
 use camino::Utf8Path;
 use requal::certificate::{FILE, ObjectReuse, Pair, Parts, UnitParts};
 use requal::command::{self, Place};
-use requal::manifest::Module;
 use requal::receipt::{Artifact, CertificateFile};
 use requal::{Digest, Exit, Failure, Outcome, gzip, json};
 
@@ -55,19 +52,9 @@ pub(super) fn write(results: &Results, folder: &Utf8Path) -> Outcome<Written> {
 
 /// Trees that may take another's objects, with the names that may differ.
 fn pairs(results: &Results) -> Outcome<Vec<Pair>> {
-    let manifest = &results.inputs.manifest;
-    let mut pairs = Vec::new();
-    for tree in &manifest.trees {
-        let Some(counterpart) = &tree.counterpart else { continue };
-        let of_pair = |module: &&Module| module.tree == tree.name || module.tree == *counterpart;
-        let modules = manifest.modules.iter().filter(of_pair);
-        let defines: BTreeSet<&String> = modules.flat_map(|module| module.name_defines.keys()).collect();
-        pairs.push(Pair {
-            tree: name(&tree.name)?,
-            counterpart: name(counterpart)?,
-            name_defines: defines.into_iter().map(|define| name(define)).collect::<Outcome<_>>()?,
-        });
-    }
-    pairs.sort_by(|a, b| a.tree.cmp(&b.tree));
-    Ok(pairs)
+    let pair = |(tree, counterpart, names): (&str, &str, Vec<&str>)| {
+        let name_defines = names.into_iter().map(name).collect::<Outcome<_>>()?;
+        Ok(Pair { tree: name(tree)?, counterpart: name(counterpart)?, name_defines })
+    };
+    results.inputs.manifest.pairs().into_iter().map(pair).collect()
 }
